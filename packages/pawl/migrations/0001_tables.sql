@@ -1,0 +1,257 @@
+-- The tables of DESIGN: one wide row a run, three rooms for live runs, one append-only history, one inbox.
+-- Every unique key of a hot table holds the shard, as its last column. Were it the first, each statement would have several
+-- indexes to choose from, and with a small or unknown table the planner may take one that reads the whole shard.
+-- No foreign keys, triggers or sequences on hot tables.
+-- Names that are looked up have the collation "C": no index breaks when the operating system changes its locales.
+
+create table {schema}.run (
+  id              uuid        not null,
+  parent_id       uuid,
+  root_id         uuid,                            -- null: the run is its own root
+  created_at      timestamptz not null,
+  start_at        timestamptz,                     -- not claimable before; null: at once
+  expires_at      timestamptz,                     -- ends as expired unless begun by then
+  deadline_at     timestamptz,                     -- ends as timed_out by then
+  ended_at        timestamptz,
+  version         integer     not null,
+  priority        integer     not null,
+  depth           integer     not null,
+  shard           smallint    not null,
+  detached        boolean,                         -- a child that outlives its parent's cancel
+  workflow        text        not null,
+  queue           text        not null,
+  status          text,                            -- how it ended; null while it lives
+  key             text,
+  parent_request  text,
+  fifo_key        text,
+  batch_key       text,
+  tenant          text,
+  tags            text[],
+  input           json,
+  input_notes     json,
+  output          json,
+  output_notes    json,
+  error           json,
+  error_notes     json,
+  published       json,
+  primary key (id, shard),
+  check (status in ('completed', 'failed', 'cancelled', 'timed_out', 'expired')),
+  check ((status is null) = (ended_at is null))
+) with (fillfactor = 85);
+
+-- Serves: cancelling the children of a run, listing them.
+create index run_parent on {schema}.run (parent_id, shard) where parent_id is not null;
+
+-- What travels with a run from room to room.
+create type {schema}.room as (
+  run_id          uuid,
+  epoch           integer,
+  last_seq        integer,
+  attempt         integer,
+  failures        smallint,
+  crashes         smallint,
+  suspicion       smallint,
+  told            boolean
+);
+
+-- What may be claimed now, and nothing else: small and hot.
+create table {schema}.ready (
+  run_id          uuid        not null,
+  ready_at        timestamptz not null,
+  expires_at      timestamptz,
+  offered_to      uuid,                            -- a worker that still has the run in its cache
+  offered_until   timestamptz,
+  epoch           integer     not null,
+  last_seq        integer     not null,
+  attempt         integer     not null,
+  priority        integer     not null,
+  version         integer     not null,
+  failures        smallint    not null,
+  crashes         smallint    not null,
+  suspicion       smallint    not null,
+  shard           smallint    not null,
+  told            boolean     not null,
+  suspect         boolean     not null generated always as (suspicion >= 2) stored,
+  queue           text        collate "C" not null,
+  workflow        text        collate "C" not null,
+  fifo_key        text,
+  batch_key       text,
+  tenant          text,
+  primary key (run_id, shard)
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000, autovacuum_analyze_scale_factor = 0.2);
+
+-- Serves: claim_runs. One lane (queue, workflow, version) is one range, in the order of claiming.
+create index ready_claim on {schema}.ready (queue, workflow, version, suspect, shard, priority, ready_at, run_id);
+-- Serves: claim_runs. Whether suspects wait; nearly always empty.
+create index ready_suspect on {schema}.ready (queue, workflow, version, shard) where suspect;
+-- Serves: sweep, expiry.
+create index ready_expiry on {schema}.ready (shard, expires_at) where expires_at is not null;
+
+-- What a worker holds. Every write by a holder locks its row here and names run, epoch and worker.
+create table {schema}.lease (
+  run_id          uuid        not null,
+  worker_id       uuid        not null,
+  claimed_at      timestamptz not null,
+  began_at        timestamptz,                     -- null: claimed, but its code has not begun
+  epoch           integer     not null,
+  last_seq        integer     not null,            -- as at the claim
+  attempt         integer     not null,
+  failures        smallint    not null,
+  crashes         smallint    not null,
+  suspicion       smallint    not null,
+  crash_limit     smallint    not null,
+  shard           smallint    not null,
+  told            boolean     not null,
+  primary key (run_id, shard)
+) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
+
+-- Serves: heartbeat, sweep, retire_worker.
+create index lease_worker on {schema}.lease (worker_id, shard);
+
+-- What waits: until when, and for which messages.
+create table {schema}.parked (
+  run_id          uuid        not null,
+  parked_at       timestamptz not null,
+  due_at          timestamptz,
+  epoch           integer     not null,
+  last_seq        integer     not null,
+  attempt         integer     not null,
+  failures        smallint    not null,
+  crashes         smallint    not null,
+  suspicion       smallint    not null,
+  shard           smallint    not null,
+  reason          text        not null,
+  wants           text[]      not null,
+  primary key (run_id, shard),
+  check (reason in ('delayed', 'waiting', 'retry', 'paused', 'blocked'))
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
+
+-- Serves: wake_due.
+create index parked_due on {schema}.parked (shard, due_at) where due_at is not null;
+
+-- The append-only history of every run; seq is dense from 1 in each.
+create table {schema}.event (
+  run_id          uuid        not null,
+  at              timestamptz not null,
+  began_at        timestamptz,
+  due_at          timestamptz,
+  worker_id       uuid,
+  seq             integer     not null,
+  attempt         integer,
+  shard           smallint    not null,
+  kind            text        not null,
+  name            text,
+  data            json,
+  notes           json,
+  primary key (run_id, seq, shard),
+  check (seq > 0),
+  check (kind in ('step_intended', 'step_completed', 'step_failed', 'step_retried', 'timer_set', 'timer_fired',
+    'signal_received', 'child_started', 'child_ended', 'cancel_requested', 'paused', 'resumed', 'blocked',
+    'attempt_failed', 'attempt_crashed', 'completed', 'failed', 'cancelled', 'timed_out', 'expired'))
+);
+
+-- Serves: what happened lately, over all runs.
+create index event_at on {schema}.event using brin (at);
+
+-- What others tell a run. Kept after it was taken, so that its idempotency key holds.
+create table {schema}.inbox (
+  run_id          uuid        not null,
+  id              uuid        not null,
+  sent_at         timestamptz not null,
+  taken_seq       integer,                         -- the event that took it; 0: taken without one; null: unread
+  shard           smallint    not null,
+  topic           text        collate "C" not null,
+  name            text,
+  idempotency_key text        collate "C",
+  data            json,
+  notes           json,
+  primary key (run_id, id, shard)
+);
+
+-- Serves: tell (a repeated send is one message).
+create unique index inbox_idempotency on {schema}.inbox (run_id, idempotency_key, shard) where idempotency_key is not null;
+-- Serves: the one predicate, read_inbox.
+create index inbox_unread on {schema}.inbox (run_id, topic, shard) where taken_seq is null;
+
+-- The callers' idempotency keys.
+create table {schema}.key (
+  run_id          uuid        not null,
+  version         integer     not null,
+  shard           smallint    not null,
+  key             text        collate "C" not null,
+  workflow        text        not null,
+  input_hash      bytea,
+  primary key (key, shard)
+);
+
+create table {schema}.worker (
+  id              uuid        primary key,
+  started_at      timestamptz not null,
+  heard_at        timestamptz not null,
+  ended_at        timestamptz,                     -- retired or found dead; its heartbeat is refused from then on
+  swept_at        timestamptz,                     -- ended, and nothing of it is left in lease
+  lease_ms        integer     not null,
+  pid             integer     not null,
+  concurrency     integer     not null,
+  held_at_end     integer,                         -- begun leases when it was found dead
+  host            text        not null,
+  queues          text[]      not null
+) with (fillfactor = 70);
+
+-- Serves: sweep.
+create index worker_unswept on {schema}.worker (id) where swept_at is null;
+
+create table {schema}.worker_sample (
+  worker_id       uuid        not null,
+  at              timestamptz not null,
+  held            integer     not null,
+  memory_bytes    bigint,
+  cpu_ratio       real,
+  settings        json,
+  primary key (worker_id, at)
+);
+
+create table {schema}.queue (
+  name            text        collate "C" primary key,
+  paused_at       timestamptz,
+  concurrency     integer,
+  rate            integer,
+  rate_period_ms  integer,
+  settings        json
+);
+
+create table {schema}.schedule (
+  name            text        collate "C" primary key,
+  workflow        text        not null,
+  version         integer     not null,
+  cron            text        not null,
+  time_zone       text        not null,
+  paused_at       timestamptz,
+  last_slot_at    timestamptz,
+  next_slot_at    timestamptz,
+  last_run_id     uuid,
+  run_count       bigint      not null,
+  definition_hash text        not null,
+  input           json,
+  input_notes     json
+);
+
+create table {schema}.stream (
+  run_id          uuid        not null,
+  at              timestamptz not null,
+  position        integer     not null,
+  shard           smallint    not null,
+  name            text        collate "C" not null,
+  data            json,
+  notes           json,
+  primary key (run_id, name, position, shard)
+);
+
+create table {schema}.audit (
+  id              uuid        primary key,
+  at              timestamptz not null,
+  actor           text        not null,
+  action          text        not null,
+  run_id          uuid,
+  details         json
+);

@@ -1,0 +1,315 @@
+-- Starting runs and claiming them. Functions carry their version in the name: old and new workers live side by side.
+--
+-- A hot statement has one good plan, whatever the statistics say. Where a list meets a table, it is a lateral subquery
+-- with `offset 0` (or a lock), which the planner cannot turn into a join of its own choosing: with statistics missing it
+-- reads the whole shard for each call. Rows to be changed are found that way and then reached by their ctid.
+
+-- Inserts runs and puts each into its first room. An id that exists is left alone, so the call is safe to repeat.
+-- Locks: only what it inserts. p_skip: ids to leave out.
+create function {schema}.put_runs_v1(p_shard smallint, p_now timestamptz, p_runs json, p_skip uuid[])
+returns void
+language plpgsql
+as $$
+declare
+  v_queues text[];
+begin
+  with born as (
+    insert into {schema}.run (shard, id, workflow, version, queue, priority, input, input_notes, key, created_at,
+                              start_at, expires_at, deadline_at, parent_id, parent_request, root_id, depth)
+    select p_shard, n.id, n.workflow, n.version, n.queue, n.priority, n.input::json, n.notes::json, n.key, p_now,
+           to_timestamp(n.start_ms / 1000.0), to_timestamp(n.expires_ms / 1000.0),
+           least(to_timestamp(n.deadline_ms / 1000.0), parent.deadline_at),
+           n.parent_id, n.parent_request, coalesce(parent.root_id, parent.id), coalesce(parent.depth + 1, 0)
+      from json_to_recordset(p_runs) as n (id uuid, workflow text, version integer, queue text, priority integer,
+             input text, notes text, key text, start_ms float8, expires_ms float8, deadline_ms float8,
+             parent_id uuid, parent_request text)
+      left join lateral (
+        select p.id, p.root_id, p.depth, p.deadline_at
+          from {schema}.run p
+         where p.shard = p_shard and p.id = n.parent_id
+        offset 0) parent on true
+     where p_skip is null or n.id <> all (p_skip)
+    on conflict (shard, id) do nothing
+    returning id, queue, workflow, version, priority, expires_at, start_at
+  ), delayed as (
+    insert into {schema}.parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes,
+                                 suspicion, reason, wants)
+    select p_shard, b.id, p_now, b.start_at, 0, 0, 1, 0, 0, 0, 'delayed', '{cancel,pause}'::text[]
+      from born b
+     where b.start_at > p_now
+  ), now_ready as (
+    insert into {schema}.ready (shard, run_id, ready_at, expires_at, epoch, last_seq, attempt, priority, version,
+                                failures, crashes, suspicion, told, queue, workflow)
+    select p_shard, b.id, p_now, b.expires_at, 0, 0, 1, b.priority, b.version, 0, 0, 0, false, b.queue, b.workflow
+      from born b
+     where b.start_at is null or b.start_at <= p_now
+    returning queue
+  )
+  select array_agg(distinct r.queue) into v_queues from now_ready r;
+
+  perform {schema}.hint_ready_v1(v_queues);
+end
+$$;
+
+-- Tells listeners that these queues have work. Payload: 'r' and the queue's name.
+create function {schema}.hint_ready_v1(p_queues text[])
+returns void
+language plpgsql
+as $$
+begin
+  if p_queues is not null then
+    perform pg_notify('{channel}', 'r' || q) from unnest(p_queues) q group by q;
+  end if;
+end
+$$;
+
+-- Tells listeners of runs: p_kind ('t' told, 'e' ended, 's' sent) and their ids, many to a notification.
+create function {schema}.hint_runs_v1(p_kind text, p_runs uuid[])
+returns void
+language plpgsql
+as $$
+begin
+  if p_runs is not null then
+    perform pg_notify('{channel}', p_kind || string_agg(replace(r.id::text, '-', ''), ',' order by r.n))
+       from unnest(p_runs) with ordinality as r (id, n)
+      group by (r.n - 1) / 200;
+  end if;
+end
+$$;
+
+-- Creates runs. Answers only for runs with a key (and only when p_keyed): 'created', 'existing' or 'conflict', and the id that has the key.
+-- Locks: the keys it inserts, in their order; waits for a key that another open transaction is inserting.
+-- Index: key_pkey. The look at taken keys is a statement of its own, so it sees what was committed while we waited.
+create function {schema}.create_runs_v1(p_shard smallint, p_runs json, p_keyed boolean)
+returns table (run_id uuid, outcome text, owner_id uuid)
+language plpgsql
+set search_path = pg_catalog
+set lock_timeout = '250ms'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := {clock};
+  v_skip uuid[];
+begin
+  if not p_keyed then
+    perform {schema}.put_runs_v1(p_shard, v_now, p_runs, null);
+    return;
+  end if;
+
+  insert into {schema}.key (shard, key, run_id, workflow, version, input_hash)
+  select p_shard, n.key, n.id, n.workflow, n.version, {schema}.input_hash_v1(n.input)
+    from rows from (json_to_recordset(p_runs) as (id uuid, workflow text, version integer, input text, key text))
+         with ordinality as n (id, workflow, version, input, key, place)
+   where n.key is not null
+   order by n.key, n.place
+  on conflict (shard, key) do nothing;
+
+  return query
+  select n.id,
+         case when k.run_id = n.id then 'created'
+              when k.workflow = n.workflow and k.version = n.version
+                   and k.input_hash is not distinct from {schema}.input_hash_v1(n.input) then 'existing'
+              else 'conflict' end,
+         k.run_id
+    from json_to_recordset(p_runs) as n (id uuid, workflow text, version integer, input text, key text)
+   cross join lateral (
+     select k.run_id, k.workflow, k.version, k.input_hash
+       from {schema}.key k
+      where k.shard = p_shard and k.key = n.key
+     offset 0) k;
+
+  select array_agg(n.id) into v_skip
+    from json_to_recordset(p_runs) as n (id uuid, key text)
+   where exists (select 1 from {schema}.key k
+                  where k.shard = p_shard and k.key = n.key and k.run_id <> n.id
+                 offset 0);
+
+  perform {schema}.put_runs_v1(p_shard, v_now, p_runs, v_skip);
+end
+$$;
+
+-- The same for every client: key order and spelling of numbers do not matter. These hashes are those of hash partitions,
+-- so they survive upgrades of the server.
+create function {schema}.input_hash_v1(p_input text)
+returns bytea
+language plpgsql immutable
+as $$
+begin
+  return int8send(jsonb_hash_extended(p_input::jsonb, 0)) || int8send(jsonb_hash_extended(p_input::jsonb, 1));
+end
+$$;
+
+-- Moves claimable runs from ready to lease. Lanes are parallel arrays; each is looked at behind its own mark.
+-- First peeks without locking, so that an empty look takes no transaction id, and shares the limit out
+-- over the lanes by priority and age; then locks just that many rows in each, skipping rows that others hold. The second
+-- look begins where the first one found something: rows claimed before are dead, but not free to step over.
+-- Locks: the worker's row (key share: a sweep that ends it waits or skips), then ready rows (skip locked).
+-- Index: ready_claim, ready_suspect, run_pkey.
+-- The last row answered is a footer: run_id null, told = suspects are waiting, and the time.
+create function {schema}.claim_runs_v1(
+  p_shard smallint, p_worker uuid, p_limit integer, p_suspects boolean, p_begin boolean,
+  p_queues text[], p_workflows text[], p_versions integer[], p_crash_limits smallint[],
+  p_after_priorities integer[], p_after_ms float8[], p_after_ids uuid[])
+returns table (
+  run_id uuid, epoch integer, last_seq integer, attempt integer, failures smallint, told boolean,
+  workflow text, version integer, queue text, priority integer, ready_ms float8, key text,
+  parent_id uuid, root_id uuid, depth integer, input text, notes text, created_ms float8, deadline_ms float8)
+language plpgsql
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := {clock};
+  v_lanes integer[];
+  v_priorities integer[];
+  v_ready_ats timestamptz[];
+  v_run_ids uuid[];
+  v_quotas integer[];
+  v_suspects_waiting boolean;
+begin
+  -- The first claimable row of each lane, and whether suspects wait in it.
+  select array_agg(l.lane) filter (where f.run_id is not null),
+         array_agg(f.priority) filter (where f.run_id is not null),
+         array_agg(f.ready_at) filter (where f.run_id is not null),
+         array_agg(f.run_id) filter (where f.run_id is not null),
+         coalesce(bool_or(s.waits), false)
+    into v_lanes, v_priorities, v_ready_ats, v_run_ids, v_suspects_waiting
+    from unnest(p_queues, p_workflows, p_versions, p_after_priorities, p_after_ms, p_after_ids)
+         with ordinality l (queue, workflow, version, priority, ready_ms, run_id, lane)
+    left join lateral (
+      select r.priority, r.ready_at, r.run_id
+        from {schema}.ready r
+       where r.shard = p_shard and r.suspect = p_suspects
+         and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
+         and (r.priority, r.ready_at, r.run_id)
+             > (l.priority, coalesce(to_timestamp(l.ready_ms / 1000.0), '-infinity'), l.run_id)
+       order by r.priority, r.ready_at, r.run_id
+       limit 1) f on true
+    left join lateral (
+      select true as waits
+        from {schema}.ready r
+       where r.shard = p_shard and r.suspect
+         and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
+       limit 1) s on true
+   where not exists (select 1 from {schema}.queue q where q.name = l.queue and q.paused_at is not null offset 0);
+
+  if v_lanes is null then
+    perform 1 from {schema}.worker w where w.id = p_worker and w.ended_at is null;
+  else
+    perform 1 from {schema}.worker w where w.id = p_worker and w.ended_at is null for key share;
+  end if;
+  if not found then
+    raise exception 'worker % has expired', p_worker using errcode = 'PW001';
+  end if;
+
+  if cardinality(v_lanes) = 1 then
+    v_quotas := array[p_limit];
+  elsif cardinality(v_lanes) > 1 then
+    select array_agg(coalesce(c.n, 0) order by l.place) into v_quotas
+      from generate_subscripts(v_lanes, 1) l (place)
+      left join (
+        select c.place, count(*)::integer as n
+          from (select l.place
+                  from unnest(v_lanes, v_priorities, v_ready_ats, v_run_ids)
+                       with ordinality l (lane, priority, ready_at, run_id, place)
+                 cross join lateral (
+                   select r.priority, r.ready_at, r.run_id
+                     from {schema}.ready r
+                    where r.shard = p_shard and r.suspect = p_suspects and r.queue = p_queues[l.lane]
+                      and r.workflow = p_workflows[l.lane] and r.version = p_versions[l.lane]
+                      and (r.priority, r.ready_at, r.run_id) >= (l.priority, l.ready_at, l.run_id)
+                    order by r.priority, r.ready_at, r.run_id
+                    limit p_limit) r
+                 order by r.priority, r.ready_at, r.run_id
+                 limit p_limit) c
+         group by c.place) c on c.place = l.place;
+  end if;
+
+  if v_lanes is not null then
+    -- Two lists of about a batch are joined by a hash, whatever the statistics: both count as ten rows or more.
+    return query
+    with picked as materialized (
+      select r.place, p_crash_limits[l.lane] as crash_limit
+        from unnest(v_lanes, v_quotas, v_priorities, v_ready_ats, v_run_ids) l (lane, quota, priority, ready_at, run_id)
+       cross join lateral (
+         select r.ctid as place
+           from {schema}.ready r
+          where r.shard = p_shard and r.suspect = p_suspects and r.queue = p_queues[l.lane]
+            and r.workflow = p_workflows[l.lane] and r.version = p_versions[l.lane]
+            and (r.priority, r.ready_at, r.run_id) >= (l.priority, l.ready_at, l.run_id)
+          order by r.priority, r.ready_at, r.run_id
+          limit l.quota
+            for update skip locked) r
+    ), gone as (
+      delete from {schema}.ready r
+       using picked p
+       where r.ctid = p.place
+      returning r.run_id, r.epoch + 1 as epoch, r.last_seq, r.attempt, r.failures, r.crashes, r.suspicion, r.told,
+                r.priority, r.ready_at, p.crash_limit
+    ), held as (
+      insert into {schema}.lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
+                                  crashes, suspicion, crash_limit, told)
+      select p_shard, g.run_id, p_worker, v_now, case when p_begin then v_now end, g.epoch, g.last_seq, g.attempt,
+             g.failures, g.crashes, g.suspicion, g.crash_limit, g.told
+        from gone g
+    ), claimed as materialized (
+      select r.id, r.workflow, r.version, r.queue, r.key, r.parent_id, r.root_id, r.depth, r.input, r.input_notes,
+             r.created_at, r.deadline_at
+        from {schema}.run r
+       where r.shard = p_shard and r.id = any (array(select g.run_id from gone g))
+    )
+    select g.run_id, g.epoch, g.last_seq, g.attempt, g.failures, g.told,
+           r.workflow, r.version, r.queue, g.priority, floor(extract(epoch from g.ready_at) * 1000)::float8, r.key,
+           r.parent_id, r.root_id, r.depth, r.input::text, r.input_notes::text,
+           floor(extract(epoch from r.created_at) * 1000)::float8, floor(extract(epoch from r.deadline_at) * 1000)::float8
+      from gone g
+      join claimed r on r.id = g.run_id;
+
+    -- A suspect just taken does not wait.
+    if p_suspects then
+      v_suspects_waiting := exists (
+        select 1
+          from unnest(p_queues, p_workflows, p_versions) l (queue, workflow, version)
+         cross join lateral (
+           select 1
+             from {schema}.ready r
+            where r.shard = p_shard and r.suspect
+              and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
+            limit 1) r
+         where not exists (select 1 from {schema}.queue q where q.name = l.queue and q.paused_at is not null offset 0));
+    end if;
+  end if;
+
+  return query select null::uuid, null::integer, null::integer, null::integer, null::smallint, v_suspects_waiting,
+    null, null::integer, null, null::integer, null::float8, null, null::uuid, null::uuid, null::integer, null, null,
+    floor(extract(epoch from v_now) * 1000)::float8, null::float8;
+end
+$$;
+
+-- Marks a run that was claimed without beginning as begun. Fenced. Locks: its lease row. Index: lease_pkey.
+create function {schema}.begin_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
+returns table (run_id uuid)
+language plpgsql
+set search_path = pg_catalog
+set lock_timeout = '250ms'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  v_held uuid[] := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+begin
+  update {schema}.lease l
+     set began_at = {clock}
+   where l.shard = p_shard and l.run_id = any (v_held) and l.began_at is null;
+
+  return query select h from unnest(v_held) h;
+end
+$$;

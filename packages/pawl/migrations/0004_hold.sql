@@ -1,0 +1,445 @@
+-- What a holder does with its run. Every function locks the lease rows first and acts only on those that still match.
+
+-- Locks the leases that match (run, epoch, worker), in id order, and answers their runs. `is true` keeps the planner from
+-- reaching them through lease_worker, where every lease of the worker matches.
+create function {schema}.lock_leases_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
+returns uuid[]
+language plpgsql
+as $$
+begin
+  return array(
+    select l.run_id
+      from (select i.run_id, i.epoch from unnest(p_runs, p_epochs) i (run_id, epoch) order by i.run_id) i
+     cross join lateral (
+       select l.run_id
+         from {schema}.lease l
+        where l.shard = p_shard and l.run_id = i.run_id and l.epoch = i.epoch and (l.worker_id = p_worker) is true
+          for update) l);
+end
+$$;
+
+-- Appends facts. One whose seq is there already is left as it is: the write is being repeated.
+-- p_lost: runs whose lease is gone; nothing is written for them. Optional columns may be null as a whole.
+create function {schema}.append_events_v1(
+  p_shard smallint, p_now timestamptz, p_worker uuid, p_lost uuid[],
+  e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
+  e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
+returns void
+language plpgsql
+as $$
+begin
+  insert into {schema}.event (shard, run_id, seq, at, kind, name, attempt, began_at, due_at, data, notes, worker_id)
+  select p_shard, e.run_id, e.seq, p_now, e.kind, e.name, e.attempt, to_timestamp(e.began_ms / 1000.0),
+         coalesce(date_trunc('milliseconds', p_now + e.delay_ms * interval '1 millisecond' + interval '999 microseconds'),
+                  to_timestamp(e.due_ms / 1000.0)),
+         e.data::json, e.notes::json,
+         case when e.kind in ('completed', 'failed', 'cancelled', 'timed_out', 'attempt_failed') then p_worker end
+    from unnest(e_runs, e_seqs, e_kinds, e_names, e_attempts, e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes)
+         e (run_id, seq, kind, name, attempt, began_ms, delay_ms, due_ms, data, notes)
+   where p_lost is null or e.run_id <> all (p_lost)
+  on conflict (shard, run_id, seq) do nothing;
+
+  if e_takes is not null then
+    with taken as materialized (
+      select i.place, e.seq
+        from unnest(e_runs, e_seqs, e_takes) e (run_id, seq, takes)
+       cross join lateral (
+         select i.ctid as place
+           from {schema}.inbox i
+          where i.shard = p_shard and i.run_id = e.run_id and i.id = e.takes and i.taken_seq is null
+            for update) i
+       where e.takes is not null and (p_lost is null or e.run_id <> all (p_lost))
+    )
+    update {schema}.inbox i set taken_seq = t.seq from taken t where i.ctid = t.place;
+  end if;
+end
+$$;
+
+-- The runs of p_runs that are not in p_held; null if all are.
+create function {schema}.lost_runs_v1(p_runs uuid[], p_held uuid[])
+returns uuid[]
+language plpgsql immutable
+as $$
+begin
+  if cardinality(p_runs) = cardinality(p_held) then
+    return null;
+  end if;
+  return array(select r from unnest(p_runs) r except select h from unnest(p_held) h);
+end
+$$;
+
+-- Appends facts to held runs and creates the children they speak of.
+-- Answers one row a held run (seq null), and one row a timer set here with its due time. A run without a row has lost its lease.
+-- Locks: lease rows, in id order. Index: lease_pkey, event_pkey.
+create function {schema}.record_events_v1(
+  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_children json,
+  e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
+  e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
+returns table (run_id uuid, told boolean, seq integer, due_ms float8, now_ms float8)
+language plpgsql
+set search_path = pg_catalog
+set lock_timeout = '250ms'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  v_held uuid[] := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  v_lost uuid[] := {schema}.lost_runs_v1(p_runs, v_held);
+  v_now timestamptz := {clock};
+  v_now_ms float8 := floor(extract(epoch from v_now) * 1000);
+begin
+  perform {schema}.append_events_v1(p_shard, v_now, p_worker, v_lost, e_runs, e_seqs, e_kinds, e_names, e_attempts,
+                                    e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_takes);
+  if p_children is not null then
+    perform {schema}.put_children_v1(p_shard, v_now, p_children, v_lost);
+  end if;
+
+  return query
+  select l.run_id, l.told, null::integer, null::float8, v_now_ms
+    from {schema}.lease l
+   where l.shard = p_shard and l.run_id = any (v_held);
+  if e_delay_ms is not null or e_due_ms is not null then
+    return query
+    select e.run_id, null::boolean, e.seq, floor(extract(epoch from e.due_at) * 1000)::float8, v_now_ms
+      from unnest(e_runs, e_seqs, e_kinds) n (run_id, seq, kind)
+     cross join lateral (
+       select e.run_id, e.seq, e.due_at
+         from {schema}.event e
+        where e.shard = p_shard and e.run_id = n.run_id and e.seq = n.seq
+       offset 0) e
+     where n.kind = 'timer_set' and (v_lost is null or n.run_id <> all (v_lost));
+  end if;
+end
+$$;
+
+-- Creates the children of held runs; those of runs that lost their lease are left out.
+create function {schema}.put_children_v1(p_shard smallint, p_now timestamptz, p_children json, p_lost uuid[])
+returns void
+language plpgsql
+as $$
+declare
+  v_skip uuid[];
+begin
+  if p_lost is not null then
+    select array_agg(n.id) into v_skip
+      from json_to_recordset(p_children) as n (id uuid, parent_id uuid)
+     where n.parent_id = any (p_lost);
+  end if;
+  perform {schema}.put_runs_v1(p_shard, p_now, p_children, v_skip);
+end
+$$;
+
+-- All unread messages of held runs, oldest first, and clears told. Answers a first row (message_id null) for each held run.
+-- Locks: lease rows, in id order. Index: lease_pkey, inbox_unread.
+create function {schema}.read_inbox_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
+returns table (run_id uuid, message_id uuid, topic text, name text, data text, notes text, sent_ms float8)
+language plpgsql
+set search_path = pg_catalog
+set lock_timeout = '250ms'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  v_held uuid[] := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+begin
+  update {schema}.lease l set told = false where l.shard = p_shard and l.run_id = any (v_held) and l.told;
+
+  return query select h, null::uuid, null, null, null, null, null::float8 from unnest(v_held) h;
+  return query
+  select i.run_id, i.id, i.topic, i.name, i.data::text, i.notes::text, floor(extract(epoch from i.sent_at) * 1000)::float8
+    from {schema}.inbox i
+   where i.shard = p_shard and i.run_id = any (v_held) and i.taken_seq is null
+   order by i.sent_at, i.id;
+end
+$$;
+
+-- Records, then parks what is neither told nor due. The run's row is locked before the inbox is looked at, and by
+-- everyone who tells before they look at parked: one of the two sees the other.
+-- Answers one row a held run (outcome), one a timer set (seq, due_ms), and with 'told' one an unread message.
+-- Locks: run rows, then lease rows, each in id order. Index: run_pkey, lease_pkey, inbox_unread.
+create function {schema}.park_runs_v1(
+  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_last_seqs integer[], p_reasons text[],
+  p_due_ms float8[], p_delay_ms float8[], p_wants text[], p_failed boolean[], p_children json,
+  e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
+  e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
+returns table (run_id uuid, outcome text, told boolean, seq integer, due_ms float8, now_ms float8,
+               message_id uuid, topic text, name text, data text, notes text, sent_ms float8)
+language plpgsql
+set search_path = pg_catalog
+set lock_timeout = '250ms'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  v_held uuid[];
+  v_lost uuid[];
+  v_told uuid[];
+  v_due timestamptz[];
+  v_now timestamptz;
+  v_now_ms float8;
+  v_parked uuid[];
+begin
+  perform 1 from (select 1 from {schema}.run r
+                   where r.shard = p_shard and r.id = any (p_runs)
+                   order by r.id for no key update) r;
+  v_held := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  v_lost := {schema}.lost_runs_v1(p_runs, v_held);
+  v_now := {clock};
+  v_now_ms := floor(extract(epoch from v_now) * 1000);
+
+  if e_runs is not null then
+    perform {schema}.append_events_v1(p_shard, v_now, p_worker, v_lost, e_runs, e_seqs, e_kinds, e_names, e_attempts,
+                                      e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_takes);
+  end if;
+  if p_children is not null then
+    perform {schema}.put_children_v1(p_shard, v_now, p_children, v_lost);
+  end if;
+
+  -- Due: the earliest of what the holder knows and the timers set just now.
+  v_due := array(
+    with set_now as materialized (
+      select n.run_id, min(e.due_at) as due_at
+        from unnest(e_runs, e_seqs, e_kinds) n (run_id, seq, kind)
+       cross join lateral (
+         select e.due_at
+           from {schema}.event e
+          where e.shard = p_shard and e.run_id = n.run_id and e.seq = n.seq
+         offset 0) e
+       where n.kind = 'timer_set'
+       group by n.run_id
+    )
+    select least(to_timestamp(i.due_ms / 1000.0),
+                 date_trunc('milliseconds', v_now + i.delay_ms * interval '1 millisecond' + interval '999 microseconds'),
+                 t.due_at)
+      from unnest(p_runs, p_due_ms, p_delay_ms) with ordinality i (run_id, due_ms, delay_ms, place)
+      left join set_now t on t.run_id = i.run_id
+     order by i.place);
+
+  select array_agg(i.run_id) into v_told
+    from unnest(p_runs, p_wants) i (run_id, wants)
+   where i.run_id = any (v_held)
+     and exists (select 1 from {schema}.inbox m
+                  where m.shard = p_shard and m.run_id = i.run_id and m.taken_seq is null
+                    and m.topic = any (array(select json_array_elements_text(i.wants::json)))
+                 offset 0);
+  if v_told is not null then
+    update {schema}.lease l set told = false where l.shard = p_shard and l.run_id = any (v_told) and l.told;
+  end if;
+
+  with parking as materialized (
+    select l.place, i.last_seq, i.reason, i.due_at, i.wants, i.failed::integer as failed
+      from unnest(p_runs, p_epochs, p_last_seqs, p_reasons, v_due, p_wants, p_failed)
+           i (run_id, epoch, last_seq, reason, due_at, wants, failed)
+     cross join lateral (
+       select l.ctid as place
+         from {schema}.lease l
+        where l.shard = p_shard and l.run_id = i.run_id and l.epoch = i.epoch and (l.worker_id = p_worker) is true
+       offset 0) l
+     where (v_told is null or i.run_id <> all (v_told))
+       and (i.due_at is null or i.due_at > v_now or i.failed or i.reason in ('paused', 'blocked'))
+  ), gone as (
+    delete from {schema}.lease l
+     using parking i
+     where l.ctid = i.place
+    returning l.run_id, l.epoch, i.last_seq, l.attempt + i.failed as attempt, l.failures + i.failed as failures,
+              i.reason, i.due_at, i.wants
+  ), put as (
+    insert into {schema}.parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes,
+                                 suspicion, reason, wants)
+    select p_shard, g.run_id, v_now, g.due_at, g.epoch, g.last_seq, g.attempt, g.failures, 0, 0, g.reason,
+           array(select json_array_elements_text(g.wants::json))
+      from gone g
+    returning run_id
+  )
+  select array_agg(p.run_id) into v_parked from put p;
+
+  return query
+  select i.run_id,
+         case when i.run_id = any (v_parked) then 'parked' when i.run_id = any (v_told) then 'told' else 'due' end,
+         coalesce(l.told, false), null::integer, floor(extract(epoch from i.due_at) * 1000)::float8, v_now_ms,
+         null::uuid, null, null, null, null, null::float8
+    from unnest(p_runs, v_due) i (run_id, due_at)
+    left join lateral (
+      select l.told
+        from {schema}.lease l
+       where l.shard = p_shard and l.run_id = i.run_id
+      offset 0) l on true
+   where i.run_id = any (v_held);
+  if e_delay_ms is not null or e_due_ms is not null then
+    return query
+    select e.run_id, null, null::boolean, e.seq, floor(extract(epoch from e.due_at) * 1000)::float8, v_now_ms,
+           null::uuid, null, null, null, null, null::float8
+      from unnest(e_runs, e_seqs, e_kinds) n (run_id, seq, kind)
+     cross join lateral (
+       select e.run_id, e.seq, e.due_at
+         from {schema}.event e
+        where e.shard = p_shard and e.run_id = n.run_id and e.seq = n.seq
+       offset 0) e
+     where n.kind = 'timer_set' and (v_lost is null or n.run_id <> all (v_lost));
+  end if;
+  if v_told is not null then
+    return query
+    select i.run_id, null, null::boolean, null::integer, null::float8, v_now_ms, i.id, i.topic, i.name, i.data::text, i.notes::text,
+           floor(extract(epoch from i.sent_at) * 1000)::float8
+      from {schema}.inbox i
+     where i.shard = p_shard and i.run_id = any (v_told) and i.taken_seq is null
+     order by i.sent_at, i.id;
+  end if;
+end
+$$;
+
+-- Ends held runs: facts, result, the parent's message and wake-up, a cancel for the children of what was stopped.
+-- Answers the runs ended; one without a row has lost its lease. Fails with 40001 if it must be tried again.
+-- Locks: run rows of these runs, their parents and stopped children, then lease rows of all of them, each in id order.
+-- Index: run_pkey, run_parent, lease_pkey, event_pkey.
+create function {schema}.end_runs_v1(
+  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_statuses text[],
+  p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[], p_children json,
+  e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
+  e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
+returns table (run_id uuid)
+language plpgsql
+set search_path = pg_catalog
+set lock_timeout = '250ms'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  v_parents uuid[];
+  v_children uuid[];
+  v_locked uuid[];
+  v_held uuid[];
+  v_lost uuid[];
+  v_now timestamptz;
+begin
+  v_parents := array(select r.parent_id from {schema}.run r
+                      where r.shard = p_shard and r.id = any (p_runs) and r.parent_id is not null);
+  v_children := {schema}.stopped_children_v1(p_shard, p_runs, p_statuses);
+  v_locked := p_runs || v_parents || v_children;
+  perform 1 from (select 1 from {schema}.run r
+                   where r.shard = p_shard and r.id = any (v_locked)
+                   order by r.id for no key update) r;
+  if cardinality(v_locked) > cardinality(p_runs) then
+    perform 1 from (select 1 from {schema}.lease l
+                     where l.shard = p_shard and l.run_id = any (v_locked)
+                     order by l.run_id for update) l;
+  end if;
+  v_held := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  v_lost := {schema}.lost_runs_v1(p_runs, v_held);
+  v_now := {clock};
+  -- An earlier write of this holder, its answer lost, may have added children while we waited for the lease.
+  if not v_children @> {schema}.stopped_children_v1(p_shard, p_runs, p_statuses) then
+    raise exception 'children were added meanwhile' using errcode = 'serialization_failure';
+  end if;
+
+  perform {schema}.append_events_v1(p_shard, v_now, p_worker, v_lost, e_runs, e_seqs, e_kinds, e_names, e_attempts,
+                                    e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_takes);
+  if p_children is not null then
+    perform {schema}.put_children_v1(p_shard, v_now, p_children, v_lost);
+  end if;
+  delete from {schema}.lease l where l.shard = p_shard and l.run_id = any (v_held);
+
+  if v_lost is null then
+    v_parents := {schema}.finish_runs_v1(p_shard, v_now, p_runs, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes);
+  else
+    v_parents := (
+      select {schema}.finish_runs_v1(p_shard, v_now, array_agg(i.id), array_agg(i.status), array_agg(i.output),
+                                     array_agg(i.output_notes), array_agg(i.error), array_agg(i.error_notes))
+        from unnest(p_runs, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes)
+             i (id, status, output, output_notes, error, error_notes)
+       where i.id = any (v_held)
+      having count(*) > 0);
+  end if;
+
+  if v_children is not null then
+    with told as (
+      insert into {schema}.inbox (shard, run_id, id, sent_at, topic, data)
+      select p_shard, c.id, (left(c.id::text, 24) || right(c.parent_id::text, 12))::uuid, v_now, 'cancel', '{"reason":"parent"}'::json
+        from {schema}.run c
+       where c.shard = p_shard and c.id = any (v_children) and c.parent_id = any (v_held) and c.status is null
+      on conflict do nothing
+      returning run_id
+    )
+    select v_parents || array_agg(t.run_id) into v_parents from told t;
+  end if;
+  perform {schema}.wake_runs_v1(p_shard, v_now, v_parents);
+
+  return query select h from unnest(v_held) h;
+end
+$$;
+
+-- The live children of those of these runs that are being stopped; null if none is.
+create function {schema}.stopped_children_v1(p_shard smallint, p_runs uuid[], p_statuses text[])
+returns uuid[]
+language plpgsql
+as $$
+begin
+  if 'cancelled' <> all (p_statuses) and 'timed_out' <> all (p_statuses) then
+    return null;
+  end if;
+  return array(
+    select c.id
+      from unnest(p_runs, p_statuses) i (id, status)
+     cross join lateral (
+       select c.id
+         from {schema}.run c
+        where c.shard = p_shard and c.parent_id = i.id and c.status is null and c.detached is not true
+       offset 0) c
+     where i.status in ('cancelled', 'timed_out'));
+end
+$$;
+
+-- Gives held runs back as they are. told is set, so that nothing said meanwhile is overlooked.
+-- Locks: lease rows, in id order. Index: lease_pkey.
+create function {schema}.release_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
+returns table (run_id uuid)
+language plpgsql
+set search_path = pg_catalog
+set lock_timeout = '250ms'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  v_held uuid[] := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+begin
+  perform {schema}.return_leases_v1(p_shard, {clock}, v_held);
+  return query select h from unnest(v_held) h;
+end
+$$;
+
+-- Moves locked leases to ready, numbers kept. last_seq is read from the history: the lease knows only that of its claim.
+create function {schema}.return_leases_v1(p_shard smallint, p_now timestamptz, p_runs uuid[])
+returns void
+language plpgsql
+as $$
+declare
+  v_rooms {schema}.room[];
+begin
+  with gone as (
+    delete from {schema}.lease l
+     where l.shard = p_shard and l.run_id = any (p_runs)
+    returning l.run_id, l.epoch, l.attempt, l.failures, l.crashes, l.suspicion
+  )
+  select array_agg((g.run_id, g.epoch, {schema}.newest_seq_v1(p_shard, g.run_id), g.attempt, g.failures, g.crashes,
+                    g.suspicion, true)::{schema}.room)
+    into v_rooms from gone g;
+  perform {schema}.put_ready_v1(p_shard, p_now, v_rooms);
+end
+$$;
+
+-- The number of events in a run's history. Index: event_pkey, backwards.
+create function {schema}.newest_seq_v1(p_shard smallint, p_run uuid)
+returns integer
+language plpgsql stable
+as $$
+begin
+  return coalesce((select e.seq from {schema}.event e
+                    where e.shard = p_shard and e.run_id = p_run
+                    order by e.seq desc limit 1), 0);
+end
+$$;

@@ -1,0 +1,168 @@
+-- Telling runs, and time telling them.
+
+-- Stores messages and wakes the runs that want them. Answers 'accepted', 'duplicate', 'ended' or 'missing' for each.
+-- A message whose id is there already was accepted by an earlier try of this call.
+-- Locks: run rows of the runs told and of their parents (a cancel, this one or one already there, may end a run at
+-- once, which tells its parent), in id order.
+-- Waits for an idempotency key that another open transaction is inserting. Index: run_pkey, inbox_pkey, inbox_idempotency.
+create function {schema}.tell_runs_v1(
+  p_shard smallint, p_ids uuid[], p_runs uuid[], p_topics text[], p_data text[], p_notes text[], p_keys text[])
+returns table (message_id uuid, outcome text)
+language plpgsql
+set search_path = pg_catalog
+set lock_timeout = '250ms'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  v_locked uuid[] := p_runs || array(select r.parent_id from {schema}.run r
+                                      where r.shard = p_shard and r.id = any (p_runs) and r.parent_id is not null);
+  v_stored uuid[];
+  v_wake uuid[];
+  v_now timestamptz;
+begin
+  perform 1 from (select 1 from {schema}.run r
+                   where r.shard = p_shard and r.id = any (v_locked)
+                   order by r.id for no key update) r;
+  v_now := {clock};
+
+  with stored as (
+    insert into {schema}.inbox (shard, run_id, id, sent_at, topic, idempotency_key, data, notes)
+    select p_shard, m.run_id, m.id, {clock}, m.topic, m.key, m.data::json, m.notes::json
+      from unnest(p_ids, p_runs, p_topics, p_data, p_notes, p_keys) with ordinality
+           m (id, run_id, topic, data, notes, key, place)
+     where exists (select 1 from {schema}.run r
+                    where r.shard = p_shard and r.id = m.run_id and r.status is null
+                   offset 0)
+     order by m.place
+    on conflict do nothing
+    returning id
+  )
+  select array_agg(s.id) into v_stored from stored s;
+
+  return query
+  select m.id,
+         case when r.id is null then 'missing'
+              when m.id = any (v_stored) then 'accepted'
+              when exists (select 1 from {schema}.inbox i
+                            where i.shard = p_shard and i.run_id = m.run_id and i.id = m.id offset 0) then 'accepted'
+              when exists (select 1 from {schema}.inbox i
+                            where i.shard = p_shard and i.run_id = m.run_id and i.idempotency_key = m.key offset 0) then 'duplicate'
+              else 'ended' end
+    from unnest(p_ids, p_runs, p_keys) m (id, run_id, key)
+    left join lateral (
+      select r.id
+        from {schema}.run r
+       where r.shard = p_shard and r.id = m.run_id
+      offset 0) r on true;
+
+  v_wake := array(select r.id from {schema}.run r where r.shard = p_shard and r.id = any (p_runs) and r.status is null);
+  if v_wake <> '{}' then
+    perform {schema}.wake_runs_v1(p_shard, v_now, v_wake);
+  end if;
+end
+$$;
+
+-- Stores a message inside a caller's own transaction: only inserts and notifies, locks no run. The hint leads to wake_told.
+create function {schema}.tell_in_transaction_v1(
+  p_shard smallint, p_id uuid, p_run uuid, p_topic text, p_data text, p_notes text, p_key text)
+returns text
+language plpgsql
+set search_path = pg_catalog
+as $$
+declare
+  v_status text;
+begin
+  select r.status into v_status from {schema}.run r where r.shard = p_shard and r.id = p_run;
+  if not found then
+    return 'missing';
+  end if;
+  if v_status is not null then
+    return 'ended';
+  end if;
+  insert into {schema}.inbox (shard, run_id, id, sent_at, topic, idempotency_key, data, notes)
+  values (p_shard, p_run, p_id, {clock}, p_topic, p_key, p_data::json, p_notes::json)
+  on conflict do nothing;
+  if not found then
+    return 'duplicate';
+  end if;
+  perform {schema}.hint_runs_v1('s', array[p_run]);
+  return 'accepted';
+end
+$$;
+
+-- Looks at these runs' inboxes again: a message was stored without waking. Locks and indexes as tell_runs.
+create function {schema}.wake_told_v1(p_shard smallint, p_runs uuid[])
+returns void
+language plpgsql
+set search_path = pg_catalog
+set lock_timeout = '250ms'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+declare
+  v_wake uuid[];
+begin
+  perform 1
+     from (select 1 from {schema}.run r
+            where r.shard = p_shard
+              and r.id = any (p_runs || array(select c.parent_id from {schema}.run c
+                                               where c.shard = p_shard and c.id = any (p_runs) and c.parent_id is not null))
+            order by r.id for no key update) r;
+  v_wake := array(select r.id from {schema}.run r where r.shard = p_shard and r.id = any (p_runs) and r.status is null);
+  if v_wake <> '{}' then
+    perform {schema}.wake_runs_v1(p_shard, {clock}, v_wake);
+  end if;
+end
+$$;
+
+-- Makes parked runs whose time has come claimable, earliest first. An empty look takes no transaction id.
+-- Locks: parked rows, skipping those that others hold. Index: parked_due, run_pkey.
+create function {schema}.wake_due_v1(p_shard smallint, p_limit integer)
+returns table (woken integer, next_due_ms float8, now_ms float8)
+language plpgsql
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := {clock};
+  v_next timestamptz;
+  v_due uuid[];
+  v_woken integer := 0;
+  v_rooms {schema}.room[];
+begin
+  select p.due_at into v_next from {schema}.parked p
+   where p.shard = p_shard and p.due_at is not null
+   order by p.due_at limit 1;
+
+  if v_next <= v_now then
+    -- Two statements: a message that was stored while the rows were being locked is seen by the second.
+    v_due := array(select p.run_id from {schema}.parked p
+                    where p.shard = p_shard and p.due_at <= v_now
+                    order by p.due_at
+                    limit p_limit
+                      for update skip locked);
+    with gone as (
+      delete from {schema}.parked p
+       where p.shard = p_shard and p.run_id = any (v_due)
+      returning p.run_id, p.epoch, p.last_seq, p.attempt, p.failures, p.crashes, p.suspicion
+    )
+    select count(*), array_agg((g.run_id, g.epoch, g.last_seq, g.attempt, g.failures, g.crashes, g.suspicion,
+             exists (select 1 from {schema}.inbox i
+                      where i.shard = p_shard and i.run_id = g.run_id and i.taken_seq is null offset 0))::{schema}.room)
+      into v_woken, v_rooms from gone g;
+    perform {schema}.put_ready_v1(p_shard, v_now, v_rooms);
+
+    select p.due_at into v_next from {schema}.parked p
+     where p.shard = p_shard and p.due_at is not null
+     order by p.due_at limit 1;
+  end if;
+
+  return query select v_woken, floor(extract(epoch from v_next) * 1000)::float8, floor(extract(epoch from v_now) * 1000)::float8;
+end
+$$;

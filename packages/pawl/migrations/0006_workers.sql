@@ -1,0 +1,340 @@
+-- Workers: who is alive, and recovery from those who are not.
+
+-- Locks: what it inserts. An id that exists is left alone.
+create function {schema}.register_worker_v1(
+  p_worker uuid, p_lease_ms integer, p_host text, p_pid integer, p_queues text[], p_concurrency integer)
+returns void
+language plpgsql
+set search_path = pg_catalog
+as $$
+begin
+  insert into {schema}.worker (id, started_at, heard_at, lease_ms, host, pid, queues, concurrency)
+  values (p_worker, {clock}, {clock}, p_lease_ms, p_host, p_pid, p_queues, p_concurrency)
+  on conflict do nothing;
+end
+$$;
+
+-- Keeps a worker's leases alive, unless it has expired: an expired one is never revived. Compares the leases with those
+-- the worker knows: 'returned' ones had their claim's answer lost, 'lost' ones are gone, 'told' ones have news.
+-- Answers a row a run, and a last row 'alive' or 'expired' with the time.
+-- Locks: the worker's row, then unknown leases (skip locked). Index: worker_pkey, lease_worker.
+create function {schema}.heartbeat_v1(
+  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_unknown_after_ms float8)
+returns table (run_id uuid, news text, now_ms float8)
+language plpgsql
+set search_path = pg_catalog
+set lock_timeout = '1s'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz;
+  v_unknown uuid[];
+begin
+  perform 1 from {schema}.worker w where w.id = p_worker for no key update;
+  v_now := {clock};
+  update {schema}.worker w
+     set heard_at = v_now
+   where w.id = p_worker and w.ended_at is null
+     and w.heard_at > v_now - w.lease_ms * interval '1 millisecond';
+  if not found then
+    return query select null::uuid, 'expired'::text, floor(extract(epoch from v_now) * 1000)::float8;
+    return;
+  end if;
+
+  v_unknown := array(
+    select l.run_id
+      from {schema}.lease l
+     where l.shard = p_shard and l.worker_id = p_worker
+       and l.claimed_at <= v_now - p_unknown_after_ms * interval '1 millisecond'
+       and not exists (select 1 from unnest(p_runs, p_epochs) k (run_id, epoch)
+                        where k.run_id = l.run_id and k.epoch = l.epoch)
+     order by l.run_id
+       for update skip locked);
+  if v_unknown <> '{}' then
+    perform {schema}.return_leases_v1(p_shard, v_now, v_unknown);
+  end if;
+
+  return query
+  select u, 'returned'::text, null::float8 from unnest(v_unknown) u;
+  return query
+  select k.run_id, case when l.run_id is null then 'lost' else 'told' end, null::float8
+    from unnest(p_runs, p_epochs) k (run_id, epoch)
+    left join lateral (
+      select l.run_id, l.told
+        from {schema}.lease l
+       where l.shard = p_shard and l.run_id = k.run_id and l.epoch = k.epoch and (l.worker_id = p_worker) is true
+      offset 0) l on true
+   where l.run_id is null or l.told;
+  return query
+  select null::uuid, 'alive'::text, floor(extract(epoch from v_now) * 1000)::float8;
+end
+$$;
+
+-- The worker has stopped: gives back whatever it still holds. Locks: its row, then its leases, in id order.
+create function {schema}.retire_worker_v1(p_shard smallint, p_worker uuid)
+returns void
+language plpgsql
+set search_path = pg_catalog
+set lock_timeout = '1s'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+declare
+  v_now timestamptz;
+  v_runs uuid[];
+begin
+  perform 1 from {schema}.worker w where w.id = p_worker for update;
+  v_now := {clock};
+  v_runs := array(select l.run_id from {schema}.lease l
+                   where l.shard = p_shard and l.worker_id = p_worker
+                   order by l.run_id for update);
+  perform {schema}.return_leases_v1(p_shard, v_now, v_runs);
+  update {schema}.worker w set ended_at = coalesce(w.ended_at, v_now), swept_at = v_now where w.id = p_worker;
+end
+$$;
+
+-- Recovery, level-triggered, by every worker, for ever. Never waits: what others hold is left for the next sweep.
+-- Locks: dead workers' rows, then run rows (of their runs and those runs' parents), then lease or ready rows, all skip locked.
+-- Index: worker_unswept, lease_worker, ready_expiry, inbox_unread, run_pkey. An empty sweep takes no transaction id.
+create function {schema}.sweep_v1(p_shard smallint, p_limit integer, p_after uuid)
+returns table (expired_workers integer, recovered integer, failed integer, expired_runs integer, rescued integer,
+               after_id uuid, more boolean)
+language plpgsql
+set search_path = pg_catalog
+set lock_timeout = '250ms'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := {clock};
+  v_dead uuid[];
+  v_ended integer := 0;
+  v_recovered integer := 0;
+  v_failed integer := 0;
+  v_expired integer := 0;
+  v_rescued integer := 0;
+  v_more boolean := false;
+  v_candidates uuid[];
+  v_locked uuid[];
+  v_told uuid[];
+  v_after uuid;
+  v_looked integer;
+begin
+  if exists (select 1 from {schema}.worker w
+              where w.swept_at is null
+                and (w.ended_at is not null or w.heard_at <= v_now - w.lease_ms * interval '1 millisecond')) then
+    v_dead := array(select w.id from {schema}.worker w
+                     where w.swept_at is null
+                       and (w.ended_at is not null or w.heard_at <= v_now - w.lease_ms * interval '1 millisecond')
+                     order by w.id
+                       for update skip locked);
+    update {schema}.worker w
+       set ended_at = v_now,
+           held_at_end = (select count(*) from {schema}.lease l
+                           where l.shard = p_shard and l.worker_id = w.id and l.began_at is not null)
+     where w.id = any (v_dead) and w.ended_at is null;
+    get diagnostics v_ended = row_count;
+
+    v_candidates := array(select l.run_id from {schema}.lease l
+                           where l.shard = p_shard and l.worker_id = any (v_dead)
+                           order by l.run_id limit p_limit);
+    v_locked := {schema}.lock_free_runs_v1(p_shard, v_candidates);
+    select r.recovered, r.failed into v_recovered, v_failed from {schema}.recover_leases_v1(p_shard, v_now, v_dead, v_locked) r;
+    v_more := v_recovered + v_failed = p_limit;
+
+    update {schema}.worker w
+       set swept_at = v_now
+     where w.id = any (v_dead)
+       and not exists (select 1 from {schema}.lease l where l.shard = p_shard and l.worker_id = w.id offset 0);
+  end if;
+
+  v_candidates := array(select y.run_id from {schema}.ready y
+                         where y.shard = p_shard and y.expires_at <= v_now and y.epoch = 0
+                         order by y.expires_at limit p_limit);
+  if v_candidates <> '{}' then
+    v_expired := {schema}.expire_runs_v1(p_shard, v_now, {schema}.lock_free_runs_v1(p_shard, v_candidates));
+    v_more := v_more or v_expired = p_limit;
+  end if;
+
+  -- Overlooked: parked runs that are told, and cancels, pauses and resumes that nobody has passed on.
+  select array_agg(distinct m.run_id) filter (where m.is_overlooked), count(*), max(m.place)
+    into v_told, v_looked, v_after
+    from (select u.run_id, u.run_id::text as place,
+                 exists (select 1 from {schema}.parked p
+                          where p.shard = p_shard and p.run_id = u.run_id
+                            and exists (select 1 from {schema}.inbox i
+                                         where i.shard = p_shard and i.run_id = u.run_id and i.taken_seq is null
+                                           and i.topic = any (p.wants)
+                                        offset 0)
+                         offset 0)
+                 or u.topic in ('cancel', 'pause', 'resume')
+                    and (exists (select 1 from {schema}.ready y
+                                  where y.shard = p_shard and y.run_id = u.run_id and not y.told
+                                 offset 0)
+                         or exists (select 1 from {schema}.lease l
+                                     where l.shard = p_shard and l.run_id = u.run_id and not l.told
+                                    offset 0)) as is_overlooked
+            from (select i.run_id, i.topic
+                    from {schema}.inbox i
+                   where i.shard = p_shard and i.taken_seq is null
+                     and i.run_id > coalesce(p_after, '00000000-0000-0000-0000-000000000000'::uuid)
+                   order by i.shard, i.run_id
+                   limit 1000) u) m;
+  if v_told is not null then
+    v_told := {schema}.lock_free_runs_v1(p_shard, v_told);
+    select count(*) into v_rescued
+      from {schema}.parked p
+     where p.shard = p_shard and p.run_id = any (v_told)
+       and exists (select 1 from {schema}.inbox i
+                    where i.shard = p_shard and i.run_id = p.run_id and i.taken_seq is null and i.topic = any (p.wants)
+                   offset 0);
+    perform {schema}.wake_runs_v1(p_shard, v_now, v_told);
+  end if;
+
+  return query select v_ended, v_recovered, v_failed, v_expired, v_rescued,
+                      case when v_looked = 1000 then v_after end, v_more;
+end
+$$;
+
+-- Locks those of these runs that nobody is working on, together with their parents, and their rows in the rooms;
+-- answers those for which all of that could be had without waiting.
+create function {schema}.lock_free_runs_v1(p_shard smallint, p_runs uuid[])
+returns uuid[]
+language plpgsql
+as $$
+declare
+  v_locked uuid[];
+  v_busy uuid[];
+begin
+  if p_runs = '{}' then
+    return p_runs;
+  end if;
+  v_locked := array(
+    select r.id from {schema}.run r
+     where r.shard = p_shard
+       and r.id = any (p_runs || array(select c.parent_id from {schema}.run c
+                                        where c.shard = p_shard and c.id = any (p_runs) and c.parent_id is not null))
+     order by r.id
+       for no key update skip locked);
+
+  -- A record, a claim and a due timer hold only the row in the room.
+  v_busy := array(
+    (select l.run_id from {schema}.lease l where l.shard = p_shard and l.run_id = any (v_locked)
+      union all
+     select y.run_id from {schema}.ready y where y.shard = p_shard and y.run_id = any (v_locked)
+      union all
+     select p.run_id from {schema}.parked p where p.shard = p_shard and p.run_id = any (v_locked))
+    except
+    (select l.run_id from (select l.run_id from {schema}.lease l
+                            where l.shard = p_shard and l.run_id = any (v_locked) for update skip locked) l
+      union all
+     select y.run_id from (select y.run_id from {schema}.ready y
+                            where y.shard = p_shard and y.run_id = any (v_locked) for update skip locked) y
+      union all
+     select p.run_id from (select p.run_id from {schema}.parked p
+                            where p.shard = p_shard and p.run_id = any (v_locked) for update skip locked) p));
+  return array(select r.id from {schema}.run r
+                where r.shard = p_shard and r.id = any (v_locked) and r.id = any (p_runs) and r.id <> all (v_busy)
+                  and (r.parent_id is null or (r.parent_id = any (v_locked) and r.parent_id <> all (v_busy))));
+end
+$$;
+
+-- Takes locked runs from dead workers. A crash counts against a run only if the worker held nothing else; otherwise it
+-- adds to the run's suspicion, and a suspect is tried alone.
+create function {schema}.recover_leases_v1(p_shard smallint, p_now timestamptz, p_dead uuid[], p_runs uuid[])
+returns table (recovered integer, failed integer)
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+  v_runs uuid[];
+  v_failed uuid[];
+  v_error text := '{"name":"PawlError","code":"WORKER_CRASHED","message":"The worker died while it ran this, as often as the crash limit allows."}';
+begin
+  v_runs := array(select l.run_id from {schema}.lease l
+                   where l.shard = p_shard and l.run_id = any (p_runs) and l.worker_id = any (p_dead)
+                   order by l.run_id
+                     for update skip locked);
+
+  insert into {schema}.event (shard, run_id, seq, at, kind, attempt, began_at, worker_id, data)
+  select p_shard, l.run_id,
+         {schema}.newest_seq_v1(p_shard, l.run_id) + 1,
+         p_now, 'attempt_crashed', l.attempt, l.began_at, l.worker_id,
+         json_build_object('workerId', l.worker_id, 'alone', w.held_at_end = 1)
+    from {schema}.lease l
+   cross join lateral (select w.held_at_end from {schema}.worker w where w.id = l.worker_id offset 0) w
+   where l.shard = p_shard and l.run_id = any (v_runs) and l.began_at is not null;
+
+  with crashed as materialized (
+    select l.ctid as place, w.alone
+      from {schema}.lease l
+     cross join lateral (
+       select (w.held_at_end = 1)::integer as alone
+         from {schema}.worker w
+        where w.id = l.worker_id
+       offset 0) w
+     where l.shard = p_shard and l.run_id = any (v_runs) and l.began_at is not null
+  )
+  update {schema}.lease l
+     set crashes = l.crashes + c.alone,
+         suspicion = greatest(l.suspicion + 1 - c.alone, 2 * c.alone),
+         attempt = l.attempt + 1
+    from crashed c
+   where l.ctid = c.place;
+
+  with gone as (
+    delete from {schema}.lease l
+     where l.shard = p_shard and l.run_id = any (v_runs) and l.began_at is not null and l.crashes >= l.crash_limit
+    returning l.run_id
+  ), fact as (
+    insert into {schema}.event (shard, run_id, seq, at, kind, data)
+    select p_shard, g.run_id,
+           {schema}.newest_seq_v1(p_shard, g.run_id) + 1,
+           p_now, 'failed', v_error::json
+      from gone g
+  )
+  select array_agg(g.run_id) into v_failed from gone g;
+  if v_failed is not null then
+    perform {schema}.wake_runs_v1(p_shard, p_now, {schema}.finish_runs_v1(p_shard, p_now, v_failed,
+      array_fill('failed'::text, array[cardinality(v_failed)]), null, null,
+      array_fill(v_error, array[cardinality(v_failed)]), null));
+  end if;
+
+  perform {schema}.return_leases_v1(p_shard, p_now, v_runs);
+  return query select cardinality(v_runs) - coalesce(cardinality(v_failed), 0), coalesce(cardinality(v_failed), 0);
+end
+$$;
+
+-- Ends locked runs that nobody began in time.
+create function {schema}.expire_runs_v1(p_shard smallint, p_now timestamptz, p_runs uuid[])
+returns integer
+language plpgsql
+as $$
+declare
+  v_expired uuid[];
+begin
+  with late as materialized (
+    select y.ctid as place
+      from {schema}.ready y
+     where y.shard = p_shard and y.run_id = any (p_runs) and y.expires_at <= p_now and y.epoch = 0
+     order by y.run_id
+       for update skip locked
+  ), gone as (
+    delete from {schema}.ready y using late
+     where y.ctid = late.place
+    returning y.run_id, y.last_seq
+  ), fact as (
+    insert into {schema}.event (shard, run_id, seq, at, kind)
+    select p_shard, g.run_id, g.last_seq + 1, p_now, 'expired' from gone g
+  )
+  select array_agg(g.run_id) into v_expired from gone g;
+  if v_expired is not null then
+    perform {schema}.wake_runs_v1(p_shard, p_now, {schema}.finish_runs_v1(p_shard, p_now, v_expired,
+      array_fill('expired'::text, array[cardinality(v_expired)]), null, null, null, null));
+  end if;
+  return coalesce(cardinality(v_expired), 0);
+end
+$$;

@@ -1,0 +1,27 @@
+-- What people see. Statuses follow from the room that holds the run.
+create view {schema}.runs as
+select r.id, r.workflow, r.version, r.queue, r.priority,
+       case when r.status is not null then r.status
+            when l.run_id is not null then 'running'
+            when y.run_id is not null then 'pending'
+            when p.reason = 'delayed' then 'pending'
+            when p.reason in ('waiting', 'retry') then 'waiting'
+            else p.reason end as status,
+       r.key, r.tags, r.parent_id, coalesce(r.root_id, r.id) as root_id, r.depth,
+       coalesce(l.epoch, y.epoch, p.epoch) as epoch,
+       coalesce(l.attempt, y.attempt, p.attempt) as attempt,
+       coalesce(l.failures, y.failures, p.failures) as failures,
+       coalesce(l.crashes, y.crashes, p.crashes) as crashes,
+       l.worker_id, l.claimed_at, p.reason as park_reason, p.due_at, p.wants,
+       r.created_at, r.start_at, r.expires_at, r.deadline_at, r.ended_at,
+       r.input, r.input_notes, r.output, r.output_notes, r.error, r.error_notes, r.shard
+  from {schema}.run r
+  left join {schema}.ready y on y.shard = r.shard and y.run_id = r.id
+  left join {schema}.lease l on l.shard = r.shard and l.run_id = r.id
+  left join {schema}.parked p on p.shard = r.shard and p.run_id = r.id;
+
+-- Every finished step, with how long it took.
+create view {schema}.steps as
+select e.run_id, e.seq, e.name, e.kind, e.attempt, e.began_at, e.at as ended_at, e.data, e.notes, e.shard
+  from {schema}.event e
+ where e.kind in ('step_completed', 'step_failed');

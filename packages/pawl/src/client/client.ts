@@ -1,0 +1,220 @@
+import type { Clock } from "../core/clock.ts";
+import { encode } from "../core/codec.ts";
+import { PawlError } from "../core/error.ts";
+import { isRunId, type Ids, type RunId } from "../core/ids.ts";
+import type { LoopSeams } from "../core/loop.ts";
+import { assertName } from "../core/name.ts";
+import { checkInteger, checkOneOf, checkOptions, checkText } from "../core/options.ts";
+import { retryUnavailable } from "../core/retry-unavailable.ts";
+import { endStatuses, type RunStatus } from "../core/run-status.ts";
+import { parseWith } from "../core/schema.ts";
+import type { InputOf, OutputOf, SignalSchemas, SignalsOf, WorkflowRef } from "../core/workflow-ref.ts";
+import type { NewMessage, TellAnswer, Topic } from "../store/message.ts";
+import type { StoreClock } from "../store/store-clock.ts";
+import type { Store } from "../store/store.ts";
+import { createEndWatch } from "./end-watch.ts";
+import { describeRun, timeRun } from "./new-run.ts";
+import type { RunHandle, SignalOptions } from "./run-handle.ts";
+import { resultOf } from "./run-result.ts";
+import { readEvent, readRun, type Run } from "./run.ts";
+import { checkStartOptions, type StartOptions } from "./start-options.ts";
+
+export interface ClientDeps extends LoopSeams {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly storeClock: StoreClock;
+  readonly ids: Ids;
+}
+
+/** What `start` takes after the workflow: an input that may be undefined may be left out. */
+export type StartArguments<Input> = undefined extends Input
+  ? [input?: Input, options?: StartOptions]
+  : [input: Input, options?: StartOptions];
+
+export interface ListFilter {
+  readonly status?: RunStatus;
+  readonly workflow?: string;
+  readonly queue?: string;
+  /** Only runs older than this one: the last of the page before. */
+  readonly before?: RunId;
+  /** Default 100, at most 1000. */
+  readonly limit?: number;
+}
+
+/** Everything that can be asked of runs from outside. Calls that fail with `STORE_UNAVAILABLE` may have happened. */
+export interface Client {
+  /**
+   * Starts a run. With a key it is idempotent: the second start answers the first one's run.
+   * @throws {PawlError} `KEY_CONFLICT`, `INVALID_PAYLOAD`, `INVALID_OPTION`, `STORE_UNAVAILABLE`
+   */
+  start<Ref extends WorkflowRef>(
+    workflow: Ref,
+    ...rest: StartArguments<InputOf<Ref>>
+  ): Promise<RunHandle<OutputOf<Ref>, SignalsOf<Ref>>>;
+  /** A handle to a run by its id alone. Does not look whether it exists. */
+  handle<Ref extends WorkflowRef = WorkflowRef>(
+    runId: RunId,
+    workflow?: Ref,
+  ): RunHandle<OutputOf<Ref>, SignalsOf<Ref>>;
+  /** The run as it is now, or null where there is none. */
+  get(runId: RunId): Promise<Run | null>;
+  /** Newest first, a page at a time. */
+  list(filter?: ListFilter): Promise<readonly Run[]>;
+  /** @throws {PawlError} `RUN_NOT_FOUND`, `RUN_ENDED` */
+  signal(runId: RunId, name: string, payload?: unknown, options?: SignalOptions): Promise<void>;
+  /** Asks the run to stop. Does nothing once it has ended. @throws {PawlError} `RUN_NOT_FOUND` */
+  cancel(runId: RunId, reason?: string): Promise<void>;
+  /** Keeps the run from going on until it is resumed; a step in progress ends first. @throws {PawlError} `RUN_NOT_FOUND`, `RUN_ENDED` */
+  pause(runId: RunId): Promise<void>;
+  /** @throws {PawlError} `RUN_NOT_FOUND`, `RUN_ENDED` */
+  resume(runId: RunId): Promise<void>;
+  /** Whoever still waits for a result gets `CLOSED`. The runs go on. */
+  close(): Promise<void>;
+}
+
+const statuses: readonly RunStatus[] = ["pending", "running", "waiting", "paused", "blocked", ...endStatuses];
+
+export function createClient(deps: ClientDeps): Client {
+  const { store, storeClock, ids } = deps;
+  const ends = createEndWatch(deps);
+  let isClosed = false;
+
+  const call = <Answer>(act: () => Promise<Answer>): Promise<Answer> => {
+    if (isClosed) return Promise.reject(new PawlError("CLOSED", "This Pawl is closed; make a new one."));
+    return retryUnavailable(deps, act);
+  };
+
+  const start = async (workflow: WorkflowRef, input: unknown, options: StartOptions = {}): Promise<RunId> => {
+    checkStartOptions(options);
+    const described = await describeRun(workflow, input, options);
+    await call(() => storeClock.learn());
+    // Made once: however often the call is repeated, it creates one run.
+    const run = timeRun(described, ids.next(), storeClock.now(), workflow, options);
+    const [answer] = await call(() => store.createRuns([run]));
+    if (answer === undefined)
+      throw new PawlError("INTERNAL", "The store did not answer for a new run. Please report this.");
+    if (answer.kind !== "conflict" || options.onConflict === "return") return answer.id;
+    throw new PawlError(
+      "KEY_CONFLICT",
+      `The key "${options.key}" belongs to run ${answer.id}, which has another workflow, version or input.`,
+      { key: options.key, runId: answer.id },
+    );
+  };
+
+  const tell = async (
+    runId: RunId,
+    topic: Topic,
+    data: unknown,
+    idempotencyKey?: string,
+  ): Promise<TellAnswer> => {
+    if (!isRunId(runId)) throw notFound(runId);
+    if (idempotencyKey !== undefined) assertName("idempotency key", idempotencyKey);
+    const payload = encode(data);
+    await call(() => storeClock.learn());
+    const message: NewMessage = {
+      id: ids.next(),
+      runId,
+      topic,
+      data: payload,
+      idempotencyKey: idempotencyKey ?? null,
+    };
+    const answer = await call(() => store.tell(message));
+    if (answer === "missing") throw notFound(runId);
+    return answer;
+  };
+
+  const tellLive = async (
+    runId: RunId,
+    topic: Topic,
+    data?: unknown,
+    idempotencyKey?: string,
+  ): Promise<void> => {
+    const answer = await tell(runId, topic, data, idempotencyKey);
+    if (answer === "ended")
+      throw new PawlError("RUN_ENDED", `Run ${runId} has ended and takes no more messages.`, { runId });
+  };
+
+  const signal: Client["signal"] = async (runId, name, payload, options = {}) => {
+    assertName("signal", name);
+    checkOptions("signal", options, { idempotencyKey: checkText });
+    await tellLive(runId, `signal:${name}`, payload, options.idempotencyKey);
+  };
+
+  const cancel: Client["cancel"] = async (runId, reason) => {
+    await tell(runId, "cancel", { reason: reason ?? null });
+  };
+
+  const get: Client["get"] = async (runId) => {
+    const record = isRunId(runId) ? await call(() => store.getRun(runId)) : null;
+    return record === null ? null : readRun(record);
+  };
+
+  const untypedHandle = (runId: RunId, workflow?: WorkflowRef): RunHandle => ({
+    id: runId,
+    async status() {
+      const run = await get(runId);
+      if (run === null) throw notFound(runId);
+      return run.status;
+    },
+    async result(options = {}) {
+      return resultOf(runId, await ends.wait(runId, options.signal));
+    },
+    async signal(name, payload, options) {
+      await checkSignal(workflow?.signalSchemas ?? null, name, payload);
+      await signal(runId, name, payload, options);
+    },
+    cancel: (reason) => cancel(runId, reason),
+    async history() {
+      const events = await call(() => store.loadHistory(runId, 0));
+      return events.map(readEvent);
+    },
+  });
+
+  /** The types are the caller's word: nothing can check at run time what a run will return. */
+  const handle = <Ref extends WorkflowRef>(runId: RunId, workflow?: Ref) =>
+    untypedHandle(runId, workflow) as unknown as RunHandle<OutputOf<Ref>, SignalsOf<Ref>>;
+
+  return {
+    async start(workflow, ...[input, options]) {
+      return handle(await start(workflow, input, options), workflow);
+    },
+    handle,
+    get,
+    async list(filter = {}) {
+      checkOptions("list", filter, {
+        status: checkOneOf(...statuses),
+        workflow: checkText,
+        queue: checkText,
+        before: checkText,
+        limit: checkInteger(1, 1_000),
+      });
+      const records = await call(() => store.listRuns({ limit: 100, ...filter }));
+      return records.map(readRun);
+    },
+    signal,
+    cancel,
+    pause: (runId) => tellLive(runId, "pause"),
+    resume: (runId) => tellLive(runId, "resume"),
+    async close() {
+      isClosed = true;
+      await ends.close();
+    },
+  };
+}
+
+/** The run parses what it receives, whoever sent it; this only tells the sender early. */
+async function checkSignal(schemas: SignalSchemas | null, name: string, payload: unknown): Promise<void> {
+  if (schemas === null) return;
+  const schema = Object.hasOwn(schemas, name) ? schemas[name] : undefined;
+  if (schema === undefined) {
+    throw new PawlError("INVALID_NAME", `The workflow declares no signal "${name}".`, {
+      name,
+      known: Object.keys(schemas),
+    });
+  }
+  await parseWith(schema, payload, `signal "${name}"`);
+}
+
+function notFound(runId: RunId): PawlError {
+  return new PawlError("RUN_NOT_FOUND", `There is no run ${runId}.`, { runId });
+}

@@ -1,0 +1,63 @@
+import { encode } from "../core/codec.ts";
+import { parseDuration } from "../core/duration.ts";
+import type { RunId } from "../core/ids.ts";
+import { assertName } from "../core/name.ts";
+import { invalidOption } from "../core/options.ts";
+import { parseWith } from "../core/schema.ts";
+import type { WorkflowRef } from "../core/workflow-ref.ts";
+import type { NewRun } from "../store/run-record.ts";
+import type { StartOptions } from "./start-options.ts";
+
+/** The latest instant that dates can name. */
+const endOfTime = 8_640_000_000_000_000;
+
+/**
+ * A run as the store takes it, all but its id and its times. The parsed input is stored, not the one given.
+ * @throws {PawlError} `INVALID_PAYLOAD`, `INVALID_NAME`
+ */
+export async function describeRun(
+  workflow: WorkflowRef,
+  input: unknown,
+  options: StartOptions,
+): Promise<Omit<NewRun, "id" | "startAt" | "expiresAt" | "deadlineAt">> {
+  const queue = options.queue ?? workflow.queue;
+  assertName("queue", queue);
+  if (options.key !== undefined) assertName("key", options.key);
+  const { inputSchema } = workflow;
+  const parsed =
+    inputSchema === null ? input : await parseWith(inputSchema, input, `input of workflow ${workflow.name}`);
+  return {
+    workflow: workflow.name,
+    version: workflow.version,
+    queue,
+    priority: options.priority ?? 0,
+    input: encode(parsed),
+    key: options.key ?? null,
+    parent: null,
+  };
+}
+
+/** Adds the id and the times, which follow the store's clock. */
+export function timeRun(
+  described: Awaited<ReturnType<typeof describeRun>>,
+  id: RunId,
+  now: number,
+  workflow: WorkflowRef,
+  options: StartOptions,
+): NewRun {
+  const timeoutMs = options.timeout === undefined ? workflow.timeoutMs : parseDuration(options.timeout);
+  return {
+    ...described,
+    id,
+    startAt: options.at?.getTime() ?? later(now, "delay", options.delay),
+    expiresAt: later(now, "expiresIn", options.expiresIn),
+    deadlineAt: later(now, "timeout", timeoutMs ?? undefined),
+  };
+}
+
+function later(now: number, option: string, duration: string | number | undefined): number | null {
+  if (duration === undefined) return null;
+  const at = Math.ceil(now + parseDuration(duration, option));
+  if (at > endOfTime) throw invalidOption("start", option, "lies beyond the end of the calendar");
+  return at;
+}

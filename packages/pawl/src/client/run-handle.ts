@@ -1,0 +1,49 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { RunId } from "../core/ids.ts";
+import type { RunStatus } from "../core/run-status.ts";
+import type { SignalSchemas } from "../core/workflow-ref.ts";
+import type { HistoryEvent } from "./run.ts";
+
+export interface ResultOptions {
+  /** Stops the waiting, not the run. */
+  readonly signal?: AbortSignal;
+}
+
+export interface SignalOptions {
+  /** The sender's retries with one key are one signal. Default: none, every call sends one. */
+  readonly idempotencyKey?: string;
+}
+
+/** The signals that may be sent by name; any name where the workflow declares none. */
+export type SignalName<Signals extends SignalSchemas> = keyof Signals & string;
+
+/** What a signal of this name carries. */
+export type SignalPayload<
+  Signals extends SignalSchemas,
+  Name extends SignalName<Signals>,
+> = string extends keyof Signals ? unknown : StandardSchemaV1.InferInput<Signals[Name]>;
+
+/** A run as its caller sees it. */
+export interface RunHandle<Output = unknown, Signals extends SignalSchemas = SignalSchemas> {
+  readonly id: RunId;
+  /** @throws {PawlError} `RUN_NOT_FOUND` */
+  status(): Promise<RunStatus>;
+  /**
+   * Waits for the run to end and returns its output. Waits for ever by default, since a run may last months.
+   * @throws {PawlError} `RUN_FAILED` with the run's error as `cause`; `RUN_CANCELLED`, `RUN_TIMED_OUT`, `RUN_EXPIRED`
+   */
+  result(options?: ResultOptions): Promise<Output>;
+  /**
+   * Sends a signal. Signals wait until the run asks for them, in the order sent.
+   * @throws {PawlError} `RUN_ENDED` when the run can no longer receive it
+   */
+  signal<Name extends SignalName<Signals>>(
+    name: Name,
+    payload?: SignalPayload<Signals, Name>,
+    options?: SignalOptions,
+  ): Promise<void>;
+  /** Asks the run to stop: it undoes what it has to and ends as `cancelled`. Does nothing once it has ended. */
+  cancel(reason?: string): Promise<void>;
+  /** Everything that has happened to it, oldest first. */
+  history(): Promise<readonly HistoryEvent[]>;
+}

@@ -1,0 +1,30 @@
+import { decode } from "../core/codec.ts";
+import { PawlError } from "../core/error.ts";
+import type { RunId } from "../core/ids.ts";
+import type { RunEnd } from "../store/run-record.ts";
+import { errorOf } from "./run.ts";
+
+/** The output of a run that completed; throws what became of any other. */
+export function resultOf(runId: RunId, end: RunEnd): unknown {
+  const error = errorOf(end.error);
+  const options = error === null ? undefined : { cause: error };
+  switch (end.status) {
+    case "completed":
+      return decode(end.output);
+    case "failed":
+      throw new PawlError(
+        "RUN_FAILED",
+        `Run ${runId} failed: ${error?.message ?? "no reason is recorded"}`,
+        { runId },
+        options,
+      );
+    case "cancelled":
+      throw new PawlError("RUN_CANCELLED", `Run ${runId} was cancelled.`, { runId }, options);
+    case "timed_out":
+      throw new PawlError("RUN_TIMED_OUT", `Run ${runId} took longer than its timeout.`, { runId }, options);
+    case "expired":
+      throw new PawlError("RUN_EXPIRED", `Run ${runId} was not begun in time.`, { runId }, options);
+    default:
+      return end.status satisfies never;
+  }
+}

@@ -1,0 +1,40 @@
+import type { Payload } from "./json.ts";
+
+/** Every fact a run's history can hold. Names are stored: add, never rename. */
+export const eventKinds = [
+  "step_intended",
+  "step_completed",
+  "step_failed",
+  "step_retried",
+  "timer_set",
+  "timer_fired",
+  "signal_received",
+  "child_started",
+  "child_ended",
+  "cancel_requested",
+  "paused",
+  "resumed",
+  "blocked",
+  "attempt_failed",
+  "attempt_crashed",
+  "completed",
+  "failed",
+  "cancelled",
+  "timed_out",
+  "expired",
+] as const;
+export type EventKind = (typeof eventKinds)[number];
+
+/** One fact of one run, as read back. `seq` is dense from 1 in every run. Instants are database time in ms. */
+export interface RunEvent {
+  readonly seq: number;
+  readonly kind: EventKind;
+  readonly at: number;
+  /** The request this fact answers, as `requestKey` writes it; null for facts about the run itself. */
+  readonly name: string | null;
+  readonly attempt: number | null;
+  readonly beganAt: number | null;
+  /** For timers: when it fires. */
+  readonly dueAt: number | null;
+  readonly data: Payload | null;
+}

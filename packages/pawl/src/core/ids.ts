@@ -1,0 +1,48 @@
+import type { Random } from "./random.ts";
+
+/** A run's identity: a uuid v7 in lower case. Sorts by age. */
+export type RunId = string;
+
+/** Makes ids for runs and messages. */
+export interface Ids {
+  next(): RunId;
+}
+
+const subMsSteps = 4096;
+
+/**
+ * Makes uuid v7s that grow strictly in one process: 48 bits of ms, 12 bits that count within the ms, 10 bits of
+ * shard, 52 random bits. `now` should follow the database's clock, so that ids of all processes sort by age.
+ */
+export function createIds(now: () => number, random: Random, shard = 0): Ids {
+  let lastMs = 0;
+  let step = 0;
+  return {
+    next() {
+      const ms = Math.floor(now());
+      if (ms > lastMs) {
+        lastMs = ms;
+        step = Math.floor(random.next() * (subMsSteps / 4));
+      } else if (++step === subMsSteps) {
+        lastMs += 1;
+        step = 0;
+      }
+      const time = lastMs.toString(16).padStart(12, "0");
+      const counter = (0x7000 | step).toString(16);
+      const variantAndShard = (0x8000 | (shard << 4) | Math.floor(random.next() * 16)).toString(16);
+      const tail = Math.floor(random.next() * 2 ** 48).toString(16).padStart(12, "0");
+      return `${time.slice(0, 8)}-${time.slice(8)}-${counter}-${variantAndShard}-${tail}`;
+    },
+  };
+}
+
+/** The shard whose tables hold this run. */
+export function shardOf(id: RunId): number {
+  return (Number.parseInt(id.slice(19, 23), 16) >> 4) & 0x3ff;
+}
+
+const runIdForm = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+export function isRunId(text: string): boolean {
+  return runIdForm.test(text);
+}

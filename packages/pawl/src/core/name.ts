@@ -1,0 +1,33 @@
+import { PawlError } from "./error.ts";
+
+const longestBytes = 255;
+
+/**
+ * Refuses a name that a store could not hold exactly.
+ * @param what says whose name it is, as in `step`
+ * @throws {PawlError} `INVALID_NAME`
+ */
+export function assertName(what: string, name: unknown): asserts name is string {
+  const fault = faultOf(name);
+  if (fault === null) return;
+  throw new PawlError("INVALID_NAME", `A ${what}'s name ${fault}.`, { what, name });
+}
+
+function faultOf(name: unknown): string | null {
+  if (typeof name !== "string") return "must be a string";
+  if (name === "") return "must not be empty";
+  if (name.includes("\0")) return "must not hold NUL characters";
+  if (hasLoneSurrogate(name)) return "must be well-formed Unicode";
+  return byteLength(name) > longestBytes ? `must not be longer than ${longestBytes} bytes` : null;
+}
+
+/** Half of a character that takes two: cannot be written as UTF-8. */
+export function hasLoneSurrogate(text: string): boolean {
+  return /\p{Surrogate}/u.test(text);
+}
+
+/** Length as UTF-8. */
+export function byteLength(text: string): number {
+  // Where even three bytes a character would do, counting can be saved by the caller; here it is exact.
+  return new TextEncoder().encode(text).length;
+}

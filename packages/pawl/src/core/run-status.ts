@@ -1,0 +1,29 @@
+/** How a run can end. An ended run never changes again. */
+export const endStatuses = ["completed", "failed", "cancelled", "timed_out", "expired"] as const;
+export type EndStatus = (typeof endStatuses)[number];
+
+/** What people see of a run. The live ones follow from the room that holds it. */
+export type RunStatus = "pending" | "running" | "waiting" | "paused" | "blocked" | EndStatus;
+
+export function isEnded(status: RunStatus): status is EndStatus {
+  return (endStatuses as readonly string[]).includes(status);
+}
+
+/** Why a run is parked. `delayed` and `retry` count as pending and waiting for people. */
+export type ParkReason = "delayed" | "waiting" | "retry" | "paused" | "blocked";
+
+export function statusOfParked(reason: ParkReason): RunStatus {
+  switch (reason) {
+    case "delayed":
+      return "pending";
+    case "waiting":
+    case "retry":
+      return "waiting";
+    case "paused":
+      return "paused";
+    case "blocked":
+      return "blocked";
+    default:
+      return reason satisfies never;
+  }
+}

@@ -1,0 +1,37 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+
+/** The signals a workflow declares: name to schema. With plain `string` keys, none are declared and any is taken. */
+export type SignalSchemas = Readonly<Record<string, StandardSchemaV1>>;
+
+/**
+ * What a caller must know of a workflow to start it, without its code. `Input` is what `start` takes, `Output` what
+ * the run ends with.
+ */
+export interface WorkflowRef<Input = never, Output = unknown, Signals extends SignalSchemas = SignalSchemas> {
+  readonly name: string;
+  readonly version: number;
+  /** Where its runs go unless the caller says otherwise. */
+  readonly queue: string;
+  /** Runs that take longer than this end as `timed_out`; null: they may last for ever. */
+  readonly timeoutMs: number | null;
+  /** Parses what a caller gives; its output is stored as the input. */
+  readonly inputSchema: StandardSchemaV1 | null;
+  readonly signalSchemas: SignalSchemas | null;
+  /** Never there: carries the types. */
+  readonly "~types"?: {
+    readonly input: (input: Input) => void;
+    readonly output: Output;
+    readonly signals: Signals;
+  };
+}
+
+type TypesOf<Ref> = Ref extends { readonly "~types"?: infer Types } ? NonNullable<Types> : never;
+
+/** What `start` takes for this workflow. */
+export type InputOf<Ref> = TypesOf<Ref> extends { readonly input: (input: infer Input) => void } ? Input : never;
+
+/** What a run of this workflow ends with. */
+export type OutputOf<Ref> = TypesOf<Ref> extends { readonly output: infer Output } ? Output : never;
+
+/** The signals this workflow declares. */
+export type SignalsOf<Ref> = TypesOf<Ref> extends { readonly signals: infer Signals extends SignalSchemas } ? Signals : never;

@@ -1,0 +1,44 @@
+import type { RunEnd } from "../store/run-record.ts";
+import { cancelFromParentId, putMessage } from "./inbox.ts";
+import { leaveRooms } from "./rooms.ts";
+import { runOf, type Run, type State } from "./state.ts";
+
+/**
+ * Ends a run: tells its live parent, and asks its live children to stop if it was cancelled or timed out. Answers
+ * those it told, whom the caller wakes: `wake` ends runs itself, so it cannot be called from here.
+ */
+export function closeRun(state: State, run: Run, end: RunEnd): readonly Run[] {
+  leaveRooms(state, run, end);
+  const told: Run[] = [];
+
+  const parent = run.parentId === null ? undefined : state.runs.get(run.parentId);
+  if (parent?.room) {
+    const data = { json: childEndedJson(run.id, end), notes: null };
+    putMessage(state, parent, {
+      id: run.id,
+      topic: "child",
+      name: run.parentRequest,
+      data,
+      idempotencyKey: null,
+    });
+    told.push(parent);
+  }
+
+  if (end.status === "cancelled" || end.status === "timed_out") {
+    for (const childId of run.childIds) {
+      const child = runOf(state, childId);
+      if (!child.room) continue;
+      const id = cancelFromParentId(childId, run.id);
+      const data = { json: `{"reason":"parent"}`, notes: null };
+      putMessage(state, child, { id, topic: "cancel", name: null, data, idempotencyKey: null });
+      told.push(child);
+    }
+  }
+  return told;
+}
+
+/** Output and error go in as the JSON text they are, so that nothing is lost in between. */
+function childEndedJson(id: string, end: RunEnd): string {
+  const { output, error } = end;
+  return `{"id":"${id}","status":"${end.status}","output":${output?.json ?? "null"},"error":${error?.json ?? "null"}}`;
+}

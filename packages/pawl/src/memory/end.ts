@@ -1,0 +1,18 @@
+import type { Ending, Releasing } from "../store/lease.ts";
+import { closeRun } from "./close-run.ts";
+import { heldRun } from "./fence.ts";
+import { write } from "./record.ts";
+import { giveBack } from "./rooms.ts";
+import type { State } from "./state.ts";
+import { wake } from "./wake.ts";
+
+export function end(state: State, ending: Ending): void {
+  const { run } = heldRun(state, ending.lease);
+  write(state, run, ending);
+  wake(state, closeRun(state, run, ending));
+}
+
+export function release(state: State, releasing: Releasing): void {
+  const { run, room } = heldRun(state, releasing.lease);
+  giveBack(state, run, room);
+}

@@ -1,0 +1,47 @@
+import type { RunId } from "../core/ids.ts";
+import type { Message } from "../store/message.ts";
+import { compareText } from "./sorted-list.ts";
+import type { InboxMessage, Run, State } from "./state.ts";
+
+/** Stores a message unless its id is there already. */
+export function putMessage(state: State, run: Run, message: Omit<InboxMessage, "sentAt" | "takenSeq">): void {
+  if (run.inbox.has(message.id)) return;
+  const stored: InboxMessage = { ...message, sentAt: state.now(), takenSeq: null };
+  run.inbox.set(stored.id, stored);
+  run.unread.add(stored);
+  if (stored.idempotencyKey !== null) run.idempotencyKeys.add(stored.idempotencyKey);
+  state.withUnread.add(run.id);
+}
+
+/** Marks a message as taken by this event, unless it is taken or not there. */
+export function takeMessage(state: State, run: Run, id: string, seq: number): void {
+  const message = run.inbox.get(id);
+  if (!message || message.takenSeq !== null) return;
+  message.takenSeq = seq;
+  run.unread.remove(message);
+  if (run.unread.size === 0) state.withUnread.remove(run.id);
+}
+
+export function hasUnread(run: Run): boolean {
+  return run.unread.size > 0;
+}
+
+/** All unread messages, oldest first. */
+export function unreadMessages(run: Run): readonly Message[] {
+  return run.unread.list().map(({ id, topic, name, data, sentAt }) => ({ id, topic, name, data, sentAt }));
+}
+
+/** The one predicate: an unread message is there whose topic is wanted. */
+export function isTold(run: Run, wants: readonly string[]): boolean {
+  return hasUnread(run) && run.unread.list().some((message) => wants.includes(message.topic));
+}
+
+/** The message by which a run that was cancelled cancels its child. */
+export function cancelFromParentId(childId: RunId, parentId: RunId): string {
+  return childId.slice(0, -12) + parentId.slice(-12);
+}
+
+/** Oldest first. */
+export function compareMessages(a: InboxMessage, b: InboxMessage): number {
+  return a.sentAt - b.sentAt || compareText(a.id, b.id);
+}

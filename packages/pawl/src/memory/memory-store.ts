@@ -1,0 +1,78 @@
+import type { Clock } from "../core/clock.ts";
+import type { NewMessage } from "../store/message.ts";
+import type { StoreSnapshot } from "../store/snapshot.ts";
+import type { Store } from "../store/store.ts";
+import { begin, claimRuns } from "./claim.ts";
+import { createRuns } from "./create.ts";
+import { end, release } from "./end.ts";
+import { createHintBox, type Deliver } from "./hint-box.ts";
+import { park } from "./park.ts";
+import { getEnds, getRun, listRuns, loadHistory } from "./read.ts";
+import { readInbox, record } from "./record.ts";
+import { takeSnapshot } from "./snapshot.ts";
+import { createState } from "./state.ts";
+import { sweep } from "./sweep.ts";
+import { insertMessage, tell, wakeTold } from "./tell.ts";
+import { wakeDue } from "./wake-due.ts";
+import { heartbeat, registerWorker, retireWorker } from "./workers.ts";
+
+export interface MemoryStoreOptions {
+  /** The store's clock; parts of a ms are cut off. */
+  readonly clock: Clock;
+  /** Hands hints to subscribers. Default: `queueMicrotask`. */
+  readonly deliver?: Deliver;
+}
+
+/** A store that forgets everything with its process: the oracle for simulation, and fast for tests. */
+export interface MemoryStore extends Store {
+  /** Everything it holds, in a form that can be compared. */
+  snapshot(): StoreSnapshot;
+  /** Stores a message as a caller's own transaction does: with a hint `sent`, waking nobody. */
+  insertMessage(message: NewMessage): Promise<void>;
+  /** While a queue is paused, nothing is claimed from it. */
+  setQueuePaused(queue: string, paused: boolean): Promise<void>;
+}
+
+/** Follows docs/store.md. Every transition runs to its end before anything else can, so each is atomic. */
+export function createMemoryStore({ clock, deliver = queueMicrotask }: MemoryStoreOptions): MemoryStore {
+  const hints = createHintBox(deliver);
+  const state = createState(() => Math.floor(clock.now()), hints);
+  /** Runs at once, and answers later like any store. */
+  const transition = async <A>(act: () => A): Promise<A> => {
+    const answer = act();
+    hints.flush();
+    return answer;
+  };
+
+  return {
+    now: () => transition(() => state.now()),
+    createRuns: (runs) => transition(() => createRuns(state, runs)),
+    claimRuns: (request) => transition(() => claimRuns(state, request)),
+    begin: (lease) => transition(() => begin(state, lease)),
+    record: (recording) => transition(() => record(state, recording)),
+    readInbox: (lease) => transition(() => readInbox(state, lease)),
+    park: (parking) => transition(() => park(state, parking)),
+    end: (ending) => transition(() => end(state, ending)),
+    release: (releasing) => transition(() => release(state, releasing)),
+    tell: (message) => transition(() => tell(state, message)),
+    wakeTold: (runIds) => transition(() => wakeTold(state, runIds)),
+    wakeDue: (limit) => transition(() => wakeDue(state, limit)),
+    registerWorker: (worker) => transition(() => registerWorker(state, worker)),
+    heartbeat: (request) => transition(() => heartbeat(state, request)),
+    retireWorker: (workerId) => transition(() => retireWorker(state, workerId)),
+    sweep: (request) => transition(() => sweep(state, request)),
+    getRun: (runId) => transition(() => getRun(state, runId)),
+    getEnds: (runIds) => transition(() => getEnds(state, runIds)),
+    listRuns: (filter) => transition(() => listRuns(state, filter)),
+    loadHistory: (runId, afterSeq) => transition(() => loadHistory(state, runId, afterSeq)),
+    subscribe: (listener) => hints.subscribe(listener),
+
+    snapshot: () => takeSnapshot(state),
+    insertMessage: (message) => transition(() => insertMessage(state, message)),
+    setQueuePaused: (queue, paused) =>
+      transition(() => {
+        if (paused) state.pausedQueues.add(queue);
+        else state.pausedQueues.delete(queue);
+      }),
+  };
+}

@@ -1,0 +1,52 @@
+import { LeaseLostError } from "../core/error.ts";
+import type { ParkAnswer, Parking } from "../store/lease.ts";
+import { heldRun } from "./fence.ts";
+import { isTold, unreadMessages } from "./inbox.ts";
+import { write } from "./record.ts";
+import { moveToParked } from "./rooms.ts";
+import type { LeaseRoom, Run, State } from "./state.ts";
+
+export function park(state: State, parking: Parking): ParkAnswer {
+  const { run, room } = heldRun(state, parking.lease);
+  // The holder has gone on since: this is an earlier try of a park, come late, and would park the run behind its back.
+  if (run.newestSeq > parking.lastSeq) throw new LeaseLostError(parking.lease.runId, parking.lease.epoch);
+  const timers = write(state, run, parking);
+  const now = state.now();
+  const answer = { told: room.told, dueAt: timers, now };
+
+  if (isTold(run, parking.wants)) {
+    room.told = false;
+    return { ...answer, told: false, outcome: "told", messages: unreadMessages(run) };
+  }
+  const dueAt = earliestDue(parking, timers.values(), now);
+  if (dueAt !== null && dueAt <= now && goesOnWhenDue(parking)) {
+    return { ...answer, outcome: "due", messages: [] };
+  }
+  letGo(state, run, room, parking, dueAt);
+  return { ...answer, told: false, outcome: "parked", messages: [] };
+}
+
+function earliestDue(parking: Parking, timers: Iterable<number>, now: number): number | null {
+  const times = [...timers];
+  if (parking.dueAt !== null) times.push(parking.dueAt);
+  if (parking.delayMs !== null) times.push(Math.ceil(now + parking.delayMs));
+  return times.length === 0 ? null : Math.min(...times);
+}
+
+/** A new attempt, a pause and a block need a new claim, even if it comes at once. */
+function goesOnWhenDue(parking: Parking): boolean {
+  return !parking.attemptFailed && parking.reason !== "paused" && parking.reason !== "blocked";
+}
+
+function letGo(state: State, run: Run, room: LeaseRoom, parking: Parking, dueAt: number | null): void {
+  const failed = parking.attemptFailed ? 1 : 0;
+  const numbers = {
+    epoch: room.epoch,
+    lastSeq: parking.lastSeq,
+    attempt: room.attempt + failed,
+    failures: room.failures + failed,
+    crashes: 0,
+    suspicion: 0,
+  };
+  moveToParked(state, run, numbers, { reason: parking.reason, dueAt, wants: parking.wants });
+}

@@ -1,0 +1,52 @@
+import type { RunEvent } from "../core/event.ts";
+import type { Lease, NewEvent, RecordAnswer, Recording } from "../store/lease.ts";
+import type { Message } from "../store/message.ts";
+import { createRuns } from "./create.ts";
+import { heldRun } from "./fence.ts";
+import { takeMessage, unreadMessages } from "./inbox.ts";
+import type { Run, State } from "./state.ts";
+
+export function record(state: State, recording: Recording): RecordAnswer {
+  const { run, room } = heldRun(state, recording.lease);
+  const dueAt = write(state, run, recording);
+  return { told: room.told, dueAt, now: state.now() };
+}
+
+/** Appends the facts, takes what they take and creates the children. Answers when the timers among them fire, by seq. */
+export function write(state: State, run: Run, recording: Recording): ReadonlyMap<number, number> {
+  const dueAt = new Map<number, number>();
+  for (const event of recording.events) {
+    const stored = appendEvent(state, run, event);
+    if (stored.dueAt !== null) dueAt.set(stored.seq, stored.dueAt);
+  }
+  createRuns(state, recording.children);
+  return dueAt;
+}
+
+/** Appends one fact, unless its `seq` is there: then the stored one stays and is answered. */
+export function appendEvent(state: State, run: Run, event: NewEvent): RunEvent {
+  if (event.takes !== undefined) takeMessage(state, run, event.takes, event.seq);
+  const there = run.events.get(event.seq);
+  if (there) return there;
+
+  const at = state.now();
+  const stored: RunEvent = {
+    seq: event.seq,
+    kind: event.kind,
+    at,
+    name: event.name,
+    attempt: event.attempt ?? null,
+    beganAt: event.beganAt ?? null,
+    dueAt: event.delayMs === undefined ? (event.dueAt ?? null) : Math.ceil(at + event.delayMs),
+    data: event.data,
+  };
+  run.events.set(stored.seq, stored);
+  run.newestSeq = Math.max(run.newestSeq, stored.seq);
+  return stored;
+}
+
+export function readInbox(state: State, lease: Lease): readonly Message[] {
+  const { run, room } = heldRun(state, lease);
+  room.told = false;
+  return unreadMessages(run);
+}

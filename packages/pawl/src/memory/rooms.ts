@@ -1,0 +1,120 @@
+import type { Payload } from "../core/json.ts";
+import type { EndStatus } from "../core/run-status.ts";
+import type { Mark } from "../store/lease.ts";
+import { SortedList, compareText } from "./sorted-list.ts";
+import type { LeaseRoom, Numbers, ParkedRoom, Room, Run, State } from "./state.ts";
+
+export const newNumbers: Numbers = {
+  epoch: 0,
+  lastSeq: 0,
+  attempt: 1,
+  failures: 0,
+  crashes: 0,
+  suspicion: 0,
+};
+
+/** Suspected of killing its worker: tried alone. */
+export function isSuspect(numbers: Numbers): boolean {
+  return numbers.suspicion >= 2;
+}
+
+/** Nobody has ever held it. */
+export function hasNotBegun(run: Run): boolean {
+  return run.room !== null && run.room.kind !== "lease" && run.room.epoch === 0;
+}
+
+export function numbersOf(room: Numbers): Numbers {
+  const { epoch, lastSeq, attempt, failures, crashes, suspicion } = room;
+  return { epoch, lastSeq, attempt, failures, crashes, suspicion };
+}
+
+/** Makes the run claimable from now on. */
+export function moveToReady(state: State, run: Run, numbers: Numbers, told: boolean): void {
+  const mark: Mark = { priority: run.priority, readyAt: state.now(), runId: run.id };
+  enter(state, run, { kind: "ready", ...numbersOf(numbers), mark, told });
+  state.hints.add({ kind: "ready", queue: run.queue });
+}
+
+/** Gives a held run back, with nothing held against it. Its history is the truth: a record's answer may have been lost. */
+export function giveBack(state: State, run: Run, room: LeaseRoom): void {
+  moveToReady(state, run, { ...room, lastSeq: run.newestSeq }, true);
+}
+
+export function moveToLease(state: State, run: Run, lease: Omit<LeaseRoom, "kind">): void {
+  enter(state, run, { kind: "lease", ...lease });
+}
+
+export function moveToParked(
+  state: State,
+  run: Run,
+  numbers: Numbers,
+  why: Pick<ParkedRoom, "reason" | "dueAt" | "wants">,
+): void {
+  const { reason, dueAt, wants } = why;
+  enter(state, run, { kind: "parked", ...numbersOf(numbers), reason, dueAt, wants });
+}
+
+/** Takes a run out of its room for ever. */
+export function leaveRooms(
+  state: State,
+  run: Run,
+  end: { readonly status: EndStatus; readonly output: Payload | null; readonly error: Payload | null },
+): void {
+  if (run.room) unlist(state, run, run.room);
+  run.room = null;
+  run.end = { status: end.status, output: end.output, error: end.error, endedAt: state.now() };
+  state.hints.add({ kind: "ended", runId: run.id });
+}
+
+/** The ready runs of one kind of work, in the order of claiming. */
+export function laneOf(
+  state: State,
+  kind: { readonly queue: string; readonly workflow: string; readonly version: number },
+  suspects: boolean,
+): SortedList<Mark> {
+  const name = JSON.stringify([kind.queue, kind.workflow, kind.version, suspects]);
+  let lane = state.lanes.get(name);
+  if (!lane) state.lanes.set(name, (lane = new SortedList(compareMarks)));
+  return lane;
+}
+
+export function compareMarks(a: Mark, b: Mark): number {
+  return a.priority - b.priority || a.readyAt - b.readyAt || compareText(a.runId, b.runId);
+}
+
+function enter(state: State, run: Run, room: Room): void {
+  if (run.room) unlist(state, run, run.room);
+  run.room = room;
+  switch (room.kind) {
+    case "ready":
+      laneOf(state, run, isSuspect(room)).add(room.mark);
+      if (run.expiresAt !== null && room.epoch === 0)
+        state.expiring.add({ at: run.expiresAt, runId: run.id });
+      return;
+    case "lease":
+      state.leased.add(run.id);
+      return;
+    case "parked":
+      if (room.dueAt !== null) state.due.add({ at: room.dueAt, runId: run.id });
+      return;
+    default:
+      room satisfies never;
+  }
+}
+
+function unlist(state: State, run: Run, room: Room): void {
+  switch (room.kind) {
+    case "ready":
+      laneOf(state, run, isSuspect(room)).remove(room.mark);
+      if (run.expiresAt !== null) state.expiring.remove({ at: run.expiresAt, runId: run.id });
+      return;
+    case "lease":
+      state.leased.remove(run.id);
+      return;
+    case "parked":
+      if (room.dueAt !== null) state.due.remove({ at: room.dueAt, runId: run.id });
+      return;
+    default:
+      room satisfies never;
+  }
+}

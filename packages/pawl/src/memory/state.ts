@@ -1,0 +1,151 @@
+import { PawlError } from "../core/error.ts";
+import type { RunEvent } from "../core/event.ts";
+import type { RunId } from "../core/ids.ts";
+import type { Payload } from "../core/json.ts";
+import type { EndStatus, ParkReason } from "../core/run-status.ts";
+import type { Mark } from "../store/lease.ts";
+import type { Topic } from "../store/message.ts";
+import type { HintBox } from "./hint-box.ts";
+import { SortedList, compareText } from "./sorted-list.ts";
+
+/** What every room row carries, from room to room. */
+export interface Numbers {
+  readonly epoch: number;
+  readonly lastSeq: number;
+  readonly attempt: number;
+  readonly failures: number;
+  readonly crashes: number;
+  readonly suspicion: number;
+}
+
+export interface ReadyRoom extends Numbers {
+  readonly kind: "ready";
+  readonly mark: Mark;
+  told: boolean;
+}
+
+export interface LeaseRoom extends Numbers {
+  readonly kind: "lease";
+  readonly workerId: string;
+  readonly claimedAt: number;
+  begunAt: number | null;
+  readonly crashLimit: number;
+  told: boolean;
+}
+
+export interface ParkedRoom extends Numbers {
+  readonly kind: "parked";
+  readonly reason: ParkReason;
+  readonly dueAt: number | null;
+  readonly wants: readonly Topic[];
+}
+
+export type Room = ReadyRoom | LeaseRoom | ParkedRoom;
+
+export interface InboxMessage {
+  readonly id: string;
+  readonly topic: Topic;
+  readonly name: string | null;
+  readonly data: Payload | null;
+  readonly idempotencyKey: string | null;
+  readonly sentAt: number;
+  /** The event that took it; 0: taken without one; null: unread. */
+  takenSeq: number | null;
+}
+
+/** One run with all that is known of it. Its one `room` is what makes it be in exactly one. */
+export interface Run {
+  readonly id: RunId;
+  readonly workflow: string;
+  readonly version: number;
+  readonly queue: string;
+  readonly priority: number;
+  readonly input: Payload | null;
+  readonly key: string | null;
+  readonly expiresAt: number | null;
+  readonly deadlineAt: number | null;
+  readonly parentId: RunId | null;
+  readonly parentRequest: string | null;
+  readonly rootId: RunId;
+  readonly depth: number;
+  readonly createdAt: number;
+
+  /** Null once it has ended. */
+  room: Room | null;
+  end: {
+    readonly status: EndStatus;
+    readonly output: Payload | null;
+    readonly error: Payload | null;
+    readonly endedAt: number;
+  } | null;
+
+  readonly events: Map<number, RunEvent>;
+  /** The highest `seq` in `events`. */
+  newestSeq: number;
+  readonly inbox: Map<string, InboxMessage>;
+  readonly unread: SortedList<InboxMessage>;
+  readonly idempotencyKeys: Set<string>;
+  readonly childIds: Set<RunId>;
+}
+
+export interface Worker {
+  readonly id: string;
+  readonly leaseMs: number;
+  heardAt: number;
+  endedAt: number | null;
+  /** Begun leases when it was found dead. */
+  heldAtEnd: number | null;
+}
+
+/** A run that waits for an instant. */
+export interface Due {
+  readonly at: number;
+  readonly runId: RunId;
+}
+
+/** Everything the store holds. The sorted lists only make finding fast; `rooms.ts` and `inbox.ts` keep them. */
+export interface State {
+  now(): number;
+  readonly hints: HintBox;
+  readonly runs: Map<RunId, Run>;
+  readonly keys: Map<string, RunId>;
+  readonly workers: Map<string, Worker>;
+  readonly pausedQueues: Set<string>;
+
+  readonly runIds: SortedList<RunId>;
+  /** The ready runs of each lane, suspects apart, by mark. */
+  readonly lanes: Map<string, SortedList<Mark>>;
+  /** Ready runs that have not begun and can expire. */
+  readonly expiring: SortedList<Due>;
+  readonly leased: SortedList<RunId>;
+  readonly due: SortedList<Due>;
+  readonly withUnread: SortedList<RunId>;
+}
+
+export function createState(now: () => number, hints: HintBox): State {
+  return {
+    now,
+    hints,
+    runs: new Map(),
+    keys: new Map(),
+    workers: new Map(),
+    pausedQueues: new Set(),
+    runIds: new SortedList(compareText),
+    lanes: new Map(),
+    expiring: new SortedList(compareDue),
+    leased: new SortedList(compareText),
+    due: new SortedList(compareDue),
+    withUnread: new SortedList(compareText),
+  };
+}
+
+/** A run that is known to exist, because a list of ids holds it. */
+export function runOf(state: State, runId: RunId): Run {
+  const run = state.runs.get(runId);
+  if (!run) throw new PawlError("INTERNAL", `Run ${runId} is listed but not there: please report this.`);
+  return run;
+}
+
+function compareDue(a: Due, b: Due): number {
+  return a.at - b.at || compareText(a.runId, b.runId);
+}

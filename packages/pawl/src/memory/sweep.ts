@@ -1,0 +1,123 @@
+import type { RunId } from "../core/ids.ts";
+import type { Payload } from "../core/json.ts";
+import type { SweepAnswer, SweepRequest } from "../store/worker-record.ts";
+import { closeRun } from "./close-run.ts";
+import { isTold } from "./inbox.ts";
+import { appendEvent } from "./record.ts";
+import { giveBack, moveToReady, numbersOf } from "./rooms.ts";
+import { runOf, type LeaseRoom, type Run, type State } from "./state.ts";
+import { wake } from "./wake.ts";
+import { allLeases, isOverdue } from "./workers.ts";
+
+/** How many unread messages one sweep looks at. */
+const messagesPerSweep = 1_000;
+
+export function sweep(state: State, { limit, after }: SweepRequest): SweepAnswer {
+  const expiredWorkers = endOverdueWorkers(state);
+  const { recovered, failed } = recoverRuns(state, limit);
+  const expiredRuns = expireRuns(state, limit);
+  const overlooked = wakeOverlooked(state, after);
+  return {
+    expiredWorkers,
+    recovered,
+    failed,
+    expiredRuns,
+    rescued: overlooked.rescued,
+    after: overlooked.after,
+    more: recovered + failed === limit || expiredRuns === limit,
+  };
+}
+
+function endOverdueWorkers(state: State): number {
+  const overdue = [...state.workers.values()].filter(
+    (worker) => worker.endedAt === null && isOverdue(state, worker),
+  );
+  if (overdue.length === 0) return 0;
+  const begun = allLeases(state).filter(({ room }) => room.begunAt !== null);
+  for (const worker of overdue) {
+    worker.endedAt = state.now();
+    worker.heldAtEnd = begun.filter(({ room }) => room.workerId === worker.id).length;
+  }
+  return overdue.length;
+}
+
+function recoverRuns(state: State, limit: number): { readonly recovered: number; readonly failed: number } {
+  const orphans = allLeases(state)
+    .filter(({ room }) => state.workers.get(room.workerId)?.endedAt !== null)
+    .slice(0, limit);
+  let failed = 0;
+  for (const { run, room } of orphans) {
+    if (room.begunAt === null) giveBack(state, run, room);
+    else if (recoverCrashed(state, run, room, room.begunAt) === "failed") failed += 1;
+  }
+  return { recovered: orphans.length - failed, failed };
+}
+
+/** Its code may have run when its worker died: the crash is written down, and counts against it if it was alone. */
+function recoverCrashed(state: State, run: Run, room: LeaseRoom, beganAt: number): "failed" | "recovered" {
+  const isAlone = state.workers.get(room.workerId)?.heldAtEnd === 1;
+  const crashes = room.crashes + (isAlone ? 1 : 0);
+  const suspicion = isAlone ? Math.max(room.suspicion, 2) : room.suspicion + 1;
+  const seq = run.newestSeq + 1;
+  const data = { json: JSON.stringify({ workerId: room.workerId, alone: isAlone }), notes: null };
+  appendEvent(state, run, { seq, kind: "attempt_crashed", name: null, attempt: room.attempt, beganAt, data });
+
+  // A limit of 0 is always reached: alone or not.
+  if (crashes >= room.crashLimit) {
+    appendEvent(state, run, { seq: seq + 1, kind: "failed", name: null, data: crashedError });
+    wake(state, closeRun(state, run, { status: "failed", output: null, error: crashedError }));
+    return "failed";
+  }
+  const numbers = { ...numbersOf(room), lastSeq: seq, attempt: room.attempt + 1, crashes, suspicion };
+  moveToReady(state, run, numbers, true);
+  return "recovered";
+}
+
+const crashedError: Payload = {
+  json: JSON.stringify({
+    name: "PawlError",
+    code: "WORKER_CRASHED",
+    message: "The worker died while it ran this, as often as the crash limit allows.",
+  }),
+  notes: null,
+};
+
+function expireRuns(state: State, limit: number): number {
+  const expired = state.expiring.list(null, limit).filter(({ at }) => at <= state.now());
+  for (const { runId } of expired) {
+    const run = runOf(state, runId);
+    const seq = (run.room?.lastSeq ?? 0) + 1;
+    appendEvent(state, run, { seq, kind: "expired", name: null, data: null });
+    wake(state, closeRun(state, run, { status: "expired", output: null, error: null }));
+  }
+  return expired.length;
+}
+
+const controlTopics = ["cancel", "pause", "resume"];
+
+/** The safety net: parked runs that are told and yet still parked, and control messages that nobody has passed on. */
+function wakeOverlooked(
+  state: State,
+  after: RunId | null,
+): { readonly rescued: number; readonly after: RunId | null } {
+  const overlooked: Run[] = [];
+  let rescued = 0;
+  let seen = 0;
+  let stoppedAt: RunId | null = null;
+  for (const runId of state.withUnread.list(after)) {
+    const run = runOf(state, runId);
+    if (run.room?.kind === "parked" && isTold(run, run.room.wants)) {
+      overlooked.push(run);
+      rescued++;
+    } else if (run.room !== null && run.room.kind !== "parked" && !run.room.told && isTold(run, controlTopics)) {
+      overlooked.push(run);
+    }
+    seen += run.unread.size;
+    if (seen >= messagesPerSweep) {
+      stoppedAt = runId;
+      break;
+    }
+  }
+  wake(state, overlooked);
+  return { rescued, after: stoppedAt };
+}

@@ -1,0 +1,84 @@
+import type pg from "pg";
+import { classifyFailure, translateError } from "./sql-error.ts";
+import { bindSchema, type SchemaName } from "./schema-name.ts";
+import type { Transition } from "./transition.ts";
+
+/** A row as the driver gives it; each transition knows its own columns. */
+export type Row = Readonly<Record<string, unknown>>;
+
+export interface Database {
+  readonly schema: SchemaName;
+  /** Runs one statement in its own transaction, on any connection. Rejects with what the driver threw. */
+  run<R extends Row>(statement: Transition, values: readonly unknown[]): Promise<readonly R[]>;
+  /** The same, with errors translated: for statements that are not merged into batches. */
+  call<R extends Row>(statement: Transition, values: readonly unknown[]): Promise<readonly R[]>;
+}
+
+interface DatabaseOptions {
+  readonly pool: pg.Pool;
+  readonly schema: SchemaName;
+  readonly clock: string;
+  /** A query without an answer for so long is given up and its connection destroyed. */
+  readonly queryTimeoutMs: number;
+}
+
+export function createDatabase({ pool, schema, clock, queryTimeoutMs }: DatabaseOptions): Database {
+  const texts = new Map<Transition, string>();
+  /** Null until the first connection has shown whether a pooler sits in between. */
+  let isDirect: boolean | null = null;
+
+  function textOf(statement: Transition): string {
+    let text = texts.get(statement);
+    if (text === undefined) {
+      text = bindSchema(statement.text, schema, clock);
+      texts.set(statement, text);
+    }
+    return text;
+  }
+
+  async function run<R extends Row>(statement: Transition, values: readonly unknown[]): Promise<readonly R[]> {
+    const client = await pool.connect();
+    let broken = true;
+    try {
+      isDirect ??= await hasOwnBackend(client, queryTimeoutMs);
+      // A transaction pooler hands each statement to another server, which does not know ours by name.
+      const query = { text: textOf(statement), values: [...values], query_timeout: queryTimeoutMs };
+      const named = isDirect ? { ...query, name: `pawl_${schema.channel}_${statement.name}` } : query;
+      const result = await client.query<R & pg.QueryResultRow>(named);
+      broken = false;
+      return result.rows;
+    } catch (error) {
+      broken = classifyFailure(error) === "unavailable";
+      if (broken) destroySocket(client);
+      throw error;
+    } finally {
+      client.release(broken);
+    }
+  }
+
+  return {
+    schema,
+    run,
+    async call(statement, values) {
+      try {
+        return await run(statement, values);
+      } catch (error) {
+        throw translateError(error, statement.name);
+      }
+    },
+  };
+}
+
+/** A pooler answers with a process id of its own making. */
+async function hasOwnBackend(client: pg.PoolClient, timeoutMs: number): Promise<boolean> {
+  const query = { text: "select pg_backend_pid() as pid", query_timeout: timeoutMs };
+  const { rows } = await client.query<{ pid: number }>(query);
+  const announced = (client as { readonly processID?: number | null }).processID;
+  return rows[0]?.pid === announced;
+}
+
+/** A half-open connection never answers, not even to a goodbye: cut it. */
+function destroySocket(client: pg.PoolClient): void {
+  const { connection } = client as { readonly connection?: { readonly stream?: { destroy(): void } } };
+  connection?.stream?.destroy();
+}

@@ -1,0 +1,248 @@
+import pg from "pg";
+import { LeaseLostError } from "../core/error.ts";
+import { PawlError } from "../core/error.ts";
+import { shardOf } from "../core/ids.ts";
+import { type Log, silentLog } from "../core/log.ts";
+import type { Random } from "../core/random.ts";
+import { delay, type Timers } from "../core/timers.ts";
+import type { Hint } from "../store/hint.ts";
+import type { Ending, Lease, ParkAnswer, Parking, RecordAnswer, Recording } from "../store/lease.ts";
+import type { Message, NewMessage, TellAnswer } from "../store/message.ts";
+import type { CreateAnswer, NewRun, RunEnd } from "../store/run-record.ts";
+import type { Store } from "../store/store.ts";
+import { createDatabase, type Row } from "./database.ts";
+import { createGroupCommit } from "./group-commit.ts";
+import { createListener, type Listener } from "./listener.ts";
+import { type MigrateAnswer, type MigrateOptions, migrate } from "./migrate.ts";
+import { databaseClock, schemaName } from "./schema-name.ts";
+import type { Transition } from "./transition.ts";
+import { claimRuns, claimRunsValues, decodeClaim } from "./transitions/claim-runs.ts";
+import { createRuns, createRunsValues, decodeCreated, sizeOfRun } from "./transitions/create-runs.ts";
+import { beginRuns, decodeHeld, endRuns, endValues, releaseRuns, sizeOfEnding } from "./transitions/end-runs.ts";
+import { leaseValues, sizeOfRecording } from "./transitions/holder-calls.ts";
+import { decodeParked, parkRuns, parkValues } from "./transitions/park-runs.ts";
+import * as read from "./transitions/read.ts";
+import { decodeInboxes, readInbox } from "./transitions/read-inbox.ts";
+import { decodeRecorded, recordEvents, recordValues } from "./transitions/record-events.ts";
+import { decodeTold, sizeOfMessage, tellRuns, tellValues, type WokenRow, wakeDue, wakeTold } from "./transitions/tell-runs.ts";
+import * as workers from "./transitions/workers.ts";
+
+export interface PostgresStoreOptions {
+  /** A connection string; the store makes and closes its own pool. */
+  readonly url?: string;
+  /** The caller's pool; never closed by the store. */
+  readonly pool?: pg.Pool;
+  /** Default "pawl". */
+  readonly schema?: string;
+  /** Connections of the store's own pool. Default 10. */
+  readonly connections?: number;
+  /** A direct connection for notifications, where `url` goes through a transaction pooler. Default: as `url`. */
+  readonly listenUrl?: string;
+  /** False: no LISTEN connection, polling only. Default true. */
+  readonly listen?: boolean;
+  /** A query without an answer for so long is given up and its connection destroyed. Default 10,000. */
+  readonly queryTimeoutMs?: number;
+  readonly timers: Timers;
+  readonly random: Random;
+  readonly log?: Log;
+  /** What stands for the database's clock in SQL; tests put theirs here. */
+  readonly clock?: string;
+}
+
+export interface PostgresStore extends Store {
+  migrate(options?: MigrateOptions): Promise<MigrateAnswer>;
+  /** False while notifications do not arrive and only polling works. */
+  isListening(): boolean;
+  close(): Promise<void>;
+}
+
+/** Every hot call merges with its like. Bounds on one call, and on what may wait for the next. */
+const batchBounds = { maxItems: 500, maxBytes: 4_000_000, maxWaiting: 20_000, blockedForMs: 5_000 };
+
+export function createPostgresStore(options: PostgresStoreOptions): PostgresStore {
+  const log = options.log ?? silentLog;
+  const schema = schemaName(options.schema ?? "pawl");
+  const clock = options.clock ?? databaseClock;
+  const pool = options.pool ?? createPool(options);
+  // An idle connection that dies is no event: the pool has dropped it already.
+  const onPoolError = (error: Error): void => log.debug("An idle connection was lost.", { error });
+  pool.on("error", onPoolError);
+  const database = createDatabase({ pool, schema, clock, queryTimeoutMs: options.queryTimeoutMs ?? 10_000 });
+  const subscribers = new Set<(hint: Hint) => void>();
+  const listener = options.listen === false ? null : createHintListener();
+  let isClosed = false;
+
+  function createHintListener(): Listener {
+    const client = options.listenUrl === undefined ? poolConfig(pool) : { connectionString: options.listenUrl };
+    const { timers, random } = options;
+    const onHint = (hint: Hint): void => {
+      for (const subscriber of subscribers) subscriber(hint);
+    };
+    return createListener({ client, schema, timers, random, log, checkMs: 10_000, onHint });
+  }
+
+  /** Merges calls of one kind for one shard and, where a holder makes them, one worker. */
+  function batched<Item, Answer>(
+    statement: Transition,
+    keyOf: (item: Item) => { readonly shard: number; readonly workerId?: string },
+    sizeOf: (item: Item) => number,
+    encode: (shard: number, items: readonly Item[]) => readonly unknown[],
+    decode: (items: readonly Item[], rows: readonly never[]) => readonly Answer[],
+  ): (item: Item) => Promise<Answer> {
+    const groups = new Map<string, (item: Item) => Promise<Answer>>();
+    return (item) => {
+      const { shard, workerId = "" } = keyOf(item);
+      const key = `${shard}/${workerId}`;
+      let group = groups.get(key);
+      if (group === undefined) {
+        group = createGroupCommit<Item, Answer>({
+          ...batchBounds,
+          name: statement.name,
+          sizeOf,
+          pause: (ms) => delay(options.timers, ms),
+          send: async (items) => decode(items, (await database.run(statement, encode(shard, items))) as readonly never[]),
+        });
+        groups.set(key, group);
+      }
+      return group(item);
+    };
+  }
+
+  const keyOfLease = (lease: Lease) => ({ shard: shardOf(lease.runId), workerId: lease.workerId });
+  const keyOfHeld = ({ lease }: { readonly lease: Lease }) => keyOfLease(lease);
+
+  const create = batched<readonly NewRun[], readonly CreateAnswer[]>(
+    createRuns,
+    ([run]) => ({ shard: run === undefined ? 0 : shardOf(run.id) }),
+    (runs) => runs.reduce((bytes, run) => bytes + sizeOfRun(run), 0),
+    (shard, calls) => createRunsValues(shard, calls.flat()),
+    (calls, rows) => {
+      const answers = decodeCreated(calls.flat(), rows);
+      let next = 0;
+      return calls.map((runs) => answers.slice(next, (next += runs.length)));
+    },
+  );
+  const record = batched<Recording, RecordAnswer | null>(recordEvents, keyOfHeld, sizeOfRecording, recordValues, decodeRecorded);
+  const park = batched<Parking, ParkAnswer | null>(parkRuns, keyOfHeld, sizeOfRecording, parkValues, decodeParked);
+  const end = batched<Ending, boolean>(endRuns, keyOfHeld, sizeOfEnding, endValues, (endings, rows) =>
+    decodeHeld(endings.map(({ lease }) => lease), rows),
+  );
+  const release = batched<Lease, boolean>(releaseRuns, keyOfLease, () => 60, leaseValues, decodeHeld);
+  const begin = batched<Lease, boolean>(beginRuns, keyOfLease, () => 60, leaseValues, decodeHeld);
+  const inbox = batched<Lease, readonly Message[] | null>(readInbox, keyOfLease, () => 60, leaseValues, decodeInboxes);
+  const tell = batched<NewMessage, TellAnswer>(
+    tellRuns,
+    (message) => ({ shard: shardOf(message.runId) }),
+    sizeOfMessage,
+    tellValues,
+    decodeTold,
+  );
+
+  async function one<R extends Row>(statement: Transition, values: readonly unknown[]): Promise<R> {
+    const [row] = await database.call<R>(statement, values);
+    if (row === undefined) throw new PawlError("INTERNAL", `${statement.name} answered nothing. Please report this.`);
+    return row;
+  }
+
+  return {
+    async now() {
+      return (await one<{ readonly now_ms: number }>(read.readClock, [])).now_ms;
+    },
+    async createRuns(runs) {
+      return runs.length === 0 ? [] : create(runs);
+    },
+    async claimRuns(request) {
+      return decodeClaim(await database.call(claimRuns, claimRunsValues(0, request)));
+    },
+    async begin(lease) {
+      if (!(await begin(lease))) throw lost(lease);
+    },
+    async record(recording) {
+      return (await record(recording)) ?? reject(recording.lease);
+    },
+    async readInbox(lease) {
+      return (await inbox(lease)) ?? reject(lease);
+    },
+    async park(parking) {
+      return (await park(parking)) ?? reject(parking.lease);
+    },
+    async end(ending) {
+      if (!(await end(ending))) throw lost(ending.lease);
+    },
+    async release({ lease }) {
+      if (!(await release(lease))) throw lost(lease);
+    },
+    tell,
+    async wakeTold(runIds) {
+      if (runIds.length > 0) await database.call(wakeTold, [0, runIds]);
+    },
+    async wakeDue(limit) {
+      const row = await one<WokenRow>(wakeDue, [0, limit]);
+      return { woken: row.woken, nextDueAt: row.next_due_ms, now: row.now_ms };
+    },
+    async registerWorker(worker) {
+      await database.call(workers.registerWorker, workers.registerValues(worker));
+    },
+    async heartbeat(beat) {
+      return workers.decodeHeartbeat(await database.call(workers.heartbeat, workers.heartbeatValues(0, beat)));
+    },
+    async retireWorker(workerId) {
+      await database.call(workers.retireWorker, [0, workerId]);
+    },
+    async sweep({ limit, after }) {
+      return workers.decodeSwept(await one<workers.SweptRow>(workers.sweep, [0, limit, after]));
+    },
+    async getRun(runId) {
+      const [row] = await database.call<read.RunRow>(read.readRun, [shardOf(runId), runId]);
+      return row === undefined ? null : read.decodeRunRecord(row);
+    },
+    async getEnds(runIds) {
+      const rows = await database.call<read.EndRow>(read.readEnds, [0, runIds]);
+      return new Map<string, RunEnd | null>(rows.map((row) => [row.id, read.decodeEnd(row)]));
+    },
+    async listRuns({ status, workflow, queue, before, limit }) {
+      const values = [0, before ?? null, status ?? null, workflow ?? null, queue ?? null, limit];
+      return (await database.call<read.RunRow>(read.listRuns, values)).map(read.decodeRunRecord);
+    },
+    async loadHistory(runId, afterSeq) {
+      const rows = await database.call<read.EventRow>(read.loadHistory, [shardOf(runId), runId, afterSeq]);
+      return rows.map(read.decodeEvent);
+    },
+    subscribe(subscriber) {
+      subscribers.add(subscriber);
+      if (!isClosed) listener?.start();
+      return () => subscribers.delete(subscriber);
+    },
+    migrate: (migrateOptions) => migrate({ pool, schema, clock }, migrateOptions),
+    isListening: () => listener?.isListening() ?? false,
+    async close() {
+      if (isClosed) return;
+      isClosed = true;
+      await listener?.stop();
+      pool.off("error", onPoolError);
+      if (options.pool === undefined) await pool.end();
+    },
+  };
+}
+
+function createPool({ url, connections = 10 }: PostgresStoreOptions): pg.Pool {
+  return new pg.Pool({
+    connectionString: url,
+    max: connections,
+    keepAlive: true,
+    connectionTimeoutMillis: 5_000,
+    application_name: "pawl",
+  });
+}
+
+function poolConfig(pool: pg.Pool): pg.ClientConfig {
+  return pool.options;
+}
+
+function lost(lease: Lease): LeaseLostError {
+  return new LeaseLostError(lease.runId, lease.epoch);
+}
+
+function reject(lease: Lease): never {
+  throw lost(lease);
+}

@@ -1,0 +1,95 @@
+import type { Claim, ClaimedRun, ClaimRequest } from "../../store/lease.ts";
+import { payloadOf } from "../columns.ts";
+import type { Row } from "../database.ts";
+import { transition } from "../transition.ts";
+
+/** See migrations/0002_start_and_claim.sql. */
+export const claimRuns = transition(
+  "claim_runs",
+  `select run_id, epoch, last_seq, attempt, failures, told, workflow, version, queue, priority, ready_ms, key,
+          parent_id, root_id, depth, input, notes, created_ms, deadline_ms
+     from {schema}.claim_runs_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+);
+
+interface ClaimedRow extends Row {
+  readonly run_id: string | null;
+  readonly epoch: number;
+  readonly last_seq: number;
+  readonly attempt: number;
+  readonly failures: number;
+  readonly told: boolean;
+  readonly workflow: string;
+  readonly version: number;
+  readonly queue: string;
+  readonly priority: number;
+  readonly ready_ms: number;
+  readonly key: string | null;
+  readonly parent_id: string | null;
+  readonly root_id: string | null;
+  readonly depth: number;
+  readonly input: string | null;
+  readonly notes: string | null;
+  readonly created_ms: number;
+  readonly deadline_ms: number | null;
+}
+
+const lowestPriority = -2_147_483_648;
+const lowestId = "00000000-0000-0000-0000-000000000000";
+
+export function claimRunsValues(shard: number, request: ClaimRequest): readonly unknown[] {
+  const { lanes } = request;
+  return [
+    shard,
+    request.workerId,
+    request.suspects ? Math.min(request.limit, 1) : request.limit,
+    request.suspects,
+    request.begin,
+    lanes.map((lane) => lane.queue),
+    lanes.map((lane) => lane.workflow),
+    lanes.map((lane) => lane.version),
+    lanes.map((lane) => lane.crashLimit),
+    lanes.map((lane) => lane.after?.priority ?? lowestPriority),
+    lanes.map((lane) => lane.after?.readyAt ?? null),
+    lanes.map((lane) => lane.after?.runId ?? lowestId),
+  ];
+}
+
+export function decodeClaim(rows: readonly ClaimedRow[]): Claim {
+  const runs: ClaimedRun[] = [];
+  let now = 0;
+  let suspectsWaiting = false;
+  for (const row of rows) {
+    if (row.run_id === null) {
+      now = row.created_ms;
+      suspectsWaiting = row.told;
+    } else runs.push(decodeRun(row.run_id, row));
+  }
+  return { runs: runs.sort(byPlace), suspectsWaiting, now };
+}
+
+function decodeRun(runId: string, row: ClaimedRow): ClaimedRun {
+  return {
+    runId,
+    epoch: row.epoch,
+    workflow: row.workflow,
+    version: row.version,
+    queue: row.queue,
+    key: row.key,
+    parentId: row.parent_id,
+    rootId: row.root_id ?? runId,
+    depth: row.depth,
+    input: payloadOf(row.input, row.notes),
+    lastSeq: row.last_seq,
+    attempt: row.attempt,
+    failures: row.failures,
+    told: row.told,
+    createdAt: row.created_ms,
+    deadlineAt: row.deadline_ms,
+    mark: { priority: row.priority, readyAt: row.ready_ms, runId },
+  };
+}
+
+/** The database answers lane by lane; the sort it would need for this would spoil its plan. */
+function byPlace({ mark: a }: ClaimedRun, { mark: b }: ClaimedRun): number {
+  return a.priority - b.priority || a.readyAt - b.readyAt || (a.runId < b.runId ? -1 : 1);
+}

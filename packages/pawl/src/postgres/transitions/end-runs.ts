@@ -1,0 +1,46 @@
+import type { Ending, Lease } from "../../store/lease.ts";
+import { column, sizeOfPayload, sparseColumn } from "../columns.ts";
+import type { Row } from "../database.ts";
+import { transition } from "../transition.ts";
+import { childrenValue, eventValues, leaseValues, sizeOfRecording } from "./holder-calls.ts";
+
+/** See migrations/0004_hold.sql. */
+export const endRuns = transition(
+  "end_runs",
+  `select run_id
+     from {schema}.end_runs_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
+                               $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`,
+);
+
+/** See migrations/0004_hold.sql. */
+export const releaseRuns = transition("release_runs", "select run_id from {schema}.release_runs_v1($1, $2, $3, $4)");
+
+/** See migrations/0002_start_and_claim.sql. */
+export const beginRuns = transition("begin_runs", "select run_id from {schema}.begin_runs_v1($1, $2, $3, $4)");
+
+interface HeldRow extends Row {
+  readonly run_id: string;
+}
+
+export function endValues(shard: number, endings: readonly Ending[]): readonly unknown[] {
+  return [
+    ...leaseValues(shard, endings.map(({ lease }) => lease)),
+    column(endings, (ending) => ending.status),
+    sparseColumn(endings, (ending) => ending.output?.json),
+    sparseColumn(endings, (ending) => ending.output?.notes),
+    sparseColumn(endings, (ending) => ending.error?.json),
+    sparseColumn(endings, (ending) => ending.error?.notes),
+    childrenValue(endings),
+    ...eventValues(endings),
+  ];
+}
+
+export function sizeOfEnding(ending: Ending): number {
+  return sizeOfRecording(ending) + sizeOfPayload(ending.output) + sizeOfPayload(ending.error);
+}
+
+/** Which of these leases were still held. */
+export function decodeHeld(leases: readonly Lease[], rows: readonly HeldRow[]): readonly boolean[] {
+  const held = new Set(rows.map((row) => row.run_id));
+  return leases.map((lease) => held.has(lease.runId));
+}

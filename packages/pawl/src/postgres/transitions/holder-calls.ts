@@ -1,0 +1,46 @@
+import type { Lease, NewEvent, Recording } from "../../store/lease.ts";
+import { column, sizeOfPayload, sparseColumn } from "../columns.ts";
+import { runsJson, sizeOfRun } from "./create-runs.ts";
+
+/** The parameters that every call of holders begins with: shard, worker, runs, epochs. All leases are of one worker. */
+export function leaseValues(shard: number, leases: readonly Lease[]): readonly unknown[] {
+  return [shard, leases[0]?.workerId, column(leases, (lease) => lease.runId), column(leases, (lease) => lease.epoch)];
+}
+
+/** The children of all these recordings, or null. */
+export function childrenValue(recordings: readonly Recording[]): string | null {
+  const children = recordings.flatMap((recording) => recording.children);
+  return children.length === 0 ? null : runsJson(children);
+}
+
+interface FactOfRun {
+  readonly runId: string;
+  readonly event: NewEvent;
+}
+
+/** The eleven event columns that `append_events` reads; null where no item has a value. */
+export function eventValues(recordings: readonly Recording[]): readonly unknown[] {
+  const facts: FactOfRun[] = [];
+  for (const { lease, events } of recordings) for (const event of events) facts.push({ runId: lease.runId, event });
+  if (facts.length === 0) return Array<null>(11).fill(null);
+  return [
+    column(facts, ({ runId }) => runId),
+    column(facts, ({ event }) => event.seq),
+    column(facts, ({ event }) => event.kind),
+    sparseColumn(facts, ({ event }) => event.name),
+    sparseColumn(facts, ({ event }) => event.attempt),
+    sparseColumn(facts, ({ event }) => event.beganAt),
+    sparseColumn(facts, ({ event }) => event.delayMs),
+    sparseColumn(facts, ({ event }) => event.dueAt),
+    sparseColumn(facts, ({ event }) => event.data?.json),
+    sparseColumn(facts, ({ event }) => event.data?.notes),
+    sparseColumn(facts, ({ event }) => event.takes),
+  ];
+}
+
+export function sizeOfRecording({ events, children }: Recording): number {
+  let bytes = 50;
+  for (const event of events) bytes += 120 + sizeOfPayload(event.data);
+  for (const child of children) bytes += sizeOfRun(child);
+  return bytes;
+}

@@ -1,0 +1,165 @@
+import { decode, encode } from "../core/codec.ts";
+import type { Ids } from "../core/ids.ts";
+import type { Log } from "../core/log.ts";
+import { describeError } from "../core/recorded-error.ts";
+import { parseWith } from "../core/schema.ts";
+import type { ClaimedRun } from "../store/lease.ts";
+import type { Message, Topic } from "../store/message.ts";
+import type { NewRun } from "../store/run-record.ts";
+import type { Holding } from "./holding.ts";
+import type { Inbox } from "./inbox.ts";
+import type { ChildRequest, Request, SleepRequest, WaitRequest } from "./request.ts";
+import type { Requests } from "./requests.ts";
+import type { Steps } from "./steps.ts";
+
+/** What the run is about: begins what the code has asked for, and finds out what has become of it. */
+export interface Agenda {
+  /** Begins every request that is held back. */
+  issue(): void;
+  /** Gives each message to the request it answers, the oldest to the earliest. */
+  takeMessages(): Promise<void>;
+  /** Lets the timers fire whose time has certainly come. */
+  fireTimers(): void;
+  /** When the next timer fires. */
+  nextDueAt(): number | null;
+  /** Which messages would answer a request. */
+  wants(): readonly Topic[];
+}
+
+export interface AgendaParts {
+  readonly claimed: ClaimedRun;
+  readonly holding: Holding;
+  readonly inbox: Inbox;
+  readonly requests: Requests;
+  readonly steps: Steps;
+  readonly ids: Ids;
+  readonly log: Log;
+}
+
+type TimedRequest = SleepRequest | WaitRequest;
+
+export function createAgenda({ claimed, holding, inbox, requests, steps, ids, log }: AgendaParts): Agenda {
+  const issueOne = (request: Request): void => {
+    switch (request.family) {
+      case "step":
+        steps.start(request);
+        return;
+      case "sleep":
+      case "wait":
+        request.state = "issued";
+        if (request.timer !== null) holding.add({ kind: "timer_set", name: request.key, data: null, ...request.timer });
+        return;
+      case "child":
+        startChild(request);
+        return;
+      default:
+        request satisfies never;
+    }
+  };
+
+  const startChild = (request: ChildRequest): void => {
+    request.state = "issued";
+    const child = newChild(ids.next(), claimed, request, holding.time.estimate());
+    holding.add({ kind: "child_started", name: request.key, data: encode({ id: child.id }) }, child);
+  };
+
+  const receive = async (message: Message, wait: WaitRequest): Promise<void> => {
+    const parsed = await parseSignal(message, wait);
+    const takes = inbox.take(message);
+    if (parsed.fault === null) {
+      wait.state = "answering";
+      holding.add({ kind: "signal_received", name: wait.key, data: parsed.data, takes });
+      return;
+    }
+    // A sender's mistake must not fail the run, nor hold up the signals behind it.
+    log.warn(`A signal "${wait.signal}" was dropped: ${parsed.fault}`, { messageId: message.id });
+    const data = encode({ signal: wait.signal, dropped: parsed.fault });
+    holding.add({ kind: "signal_received", name: null, data, takes });
+  };
+
+  const takeChildEnd = (message: Message): void => {
+    const request = requests.find({ family: "child", key: message.name ?? "" });
+    if (request !== undefined) request.state = "answering";
+    // Recorded even if nobody asks, as after a failed attempt: unread, it would wake the run again and again.
+    holding.add({ kind: "child_ended", name: message.name, data: message.data, takes: inbox.take(message) });
+  };
+
+  const timed = (): readonly TimedRequest[] =>
+    requests.all().filter((request): request is TimedRequest => isOpen(request) && "dueAt" in request && request.dueAt !== null);
+
+  return {
+    issue() {
+      for (const request of requests.all()) if (request.state === "held") issueOne(request);
+    },
+    async takeMessages() {
+      const waits = openWaits(requests.all());
+      for (const message of inbox.all()) {
+        if (message.topic === "child") takeChildEnd(message);
+        const wait = waits.get(message.topic)?.find(isOpen);
+        if (wait !== undefined) await receive(message, wait);
+      }
+    },
+    fireTimers() {
+      for (const request of timed()) {
+        if ((request.dueAt ?? Infinity) > holding.time.reached) continue;
+        request.state = "answering";
+        holding.add({ kind: "timer_fired", name: request.key, data: null });
+      }
+    },
+    nextDueAt: () => timed().reduce<number | null>((least, { dueAt }) => earliest(least, dueAt), null),
+    wants() {
+      const open = requests.all().filter(isOpen);
+      const child: readonly Topic[] = open.some(({ family }) => family === "child") ? ["child"] : [];
+      return [...openWaits(open).keys(), ...child];
+    },
+  };
+}
+
+/** Not answered, nor about to be. */
+function isOpen(request: Request): boolean {
+  return request.state === "held" || request.state === "issued";
+}
+
+function openWaits(requests: readonly Request[]): ReadonlyMap<Topic, readonly WaitRequest[]> {
+  const waits = new Map<Topic, WaitRequest[]>();
+  for (const request of requests) {
+    if (request.family !== "wait" || !isOpen(request)) continue;
+    const topic: Topic = `signal:${request.signal}`;
+    const others = waits.get(topic);
+    if (others === undefined) waits.set(topic, [request]);
+    else others.push(request);
+  }
+  return waits;
+}
+
+/** A signal is parsed once, and its parsed form recorded. */
+async function parseSignal(
+  message: Message,
+  { schema, signal }: WaitRequest,
+): Promise<{ readonly data: Message["data"]; readonly fault: string | null }> {
+  if (schema === null) return { data: message.data, fault: null };
+  try {
+    const value = await parseWith(schema, decode(message.data), `signal "${signal}"`);
+    return { data: encode(value), fault: null };
+  } catch (error) {
+    return { data: null, fault: describeError(error).message };
+  }
+}
+
+function newChild(id: string, parent: ClaimedRun, { key, child }: ChildRequest, now: number): NewRun {
+  const { timeoutMs, ...terms } = child;
+  const ownDeadline = timeoutMs === null ? null : now + timeoutMs;
+  return {
+    ...terms,
+    id,
+    key: null,
+    startAt: null,
+    expiresAt: null,
+    deadlineAt: earliest(parent.deadlineAt, ownDeadline),
+    parent: { id: parent.runId, request: key },
+  };
+}
+
+export function earliest(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? (a ?? b) : Math.min(a, b);
+}

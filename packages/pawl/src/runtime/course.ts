@@ -1,0 +1,289 @@
+import { decode } from "../core/codec.ts";
+import { PawlError } from "../core/error.ts";
+import type { RunEvent } from "../core/event.ts";
+import type { Ids } from "../core/ids.ts";
+import { createSeededRandom } from "../core/seeded-random.ts";
+import type { Timers } from "../core/timers.ts";
+import { createAgenda, earliest, type Agenda } from "./agenda.ts";
+import { answer } from "./answer.ts";
+import { createContext } from "./context.ts";
+import { createDelivery, type Delivery } from "./delivery.ts";
+import { findDifference, type CodeEnd } from "./difference.ts";
+import { createEnding, type Ending, type EndingParts, type Outcome } from "./ending.ts";
+import { meaningOf } from "./fact.ts";
+import { stopOf } from "./orders.ts";
+import { createRequest, type RequestTerms } from "./request.ts";
+import { createRequests } from "./requests.ts";
+import { createRunLog } from "./run-log.ts";
+
+export interface CourseParts extends EndingParts {
+  readonly ids: Ids;
+  readonly timers: Timers;
+  readonly settle: () => Promise<void>;
+  readonly restGraceMs: number;
+  readonly parkGraceMs: number;
+  /** The worker wants to give the run back. */
+  readonly isReleasing: () => boolean;
+  readonly cancelRecorded: () => void;
+}
+
+/** Without an answer to tell the store's time, a holder looks at its clock after this long at the latest. */
+const longestGuessMs = 1_000;
+
+/**
+ * Takes one run from its claim as far as it goes. The code runs until it rests; then it is given one fact, or, when all
+ * facts have been given, what it asks for is begun; then it rests again. Replay and live execution are this one loop.
+ */
+export class Course {
+  readonly #parts: CourseParts;
+  readonly #delivery: Delivery;
+  readonly #requests = createRequests();
+  readonly #agenda: Agenda;
+  readonly #ending: Ending;
+  #codeEnd: CodeEnd | null = null;
+  /** What the code sees as the time. */
+  #now: number;
+  /** What every request gets from the moment the code knows that it is to stop. */
+  #refusal: PawlError | null = null;
+  /** Counts what the code does: it asks for something, or comes to its end. */
+  #moves = 0;
+  #movesAtDelivery = -1;
+  /** Facts up to this `seq` have been waited for in vain. */
+  #givenUpSeq = 0;
+  #isReplaying: boolean;
+  #outcome: Outcome | null = null;
+
+  constructor(parts: CourseParts) {
+    this.#parts = parts;
+    this.#delivery = createDelivery(parts.history);
+    this.#agenda = createAgenda({ ...parts, requests: this.#requests });
+    this.#ending = createEnding(parts);
+    this.#now = parts.claimed.createdAt;
+    this.#isReplaying = parts.history.length > 0;
+  }
+
+  async run(): Promise<Outcome> {
+    const { holding, settle } = this.#parts;
+    this.#outcome = await this.#prepare();
+    if (this.#outcome === null) this.#startCode();
+    while (this.#outcome === null) {
+      await settle();
+      holding.assertHeld();
+      this.#outcome = await this.#advance();
+    }
+    return this.#outcome;
+  }
+
+  /** What the run was told while nobody held it comes first; code that never ran need not begin only to be stopped. */
+  async #prepare(): Promise<Outcome | null> {
+    const { orders, claimed, holding } = this.#parts;
+    orders.obey();
+    while (orders.isPaused) {
+      const outcome = await this.#ending.pause();
+      if (outcome !== null) return outcome;
+    }
+    if (orders.stop !== null && claimed.epoch === 1) return this.#ending.stop(orders.stop);
+    if (holding.hasFacts) await this.#record();
+    return null;
+  }
+
+  #startCode(): void {
+    const { claimed, workflow, log, bell } = this.#parts;
+    const { runId, version, attempt, key, parentId } = claimed;
+    const ctx = createContext({
+      run: { id: runId, workflow: claimed.workflow, version, attempt, key, parentId },
+      signalSchemas: workflow.signalSchemas,
+      log: createRunLog(log, {}, () => this.#isReplaying),
+      random: createSeededRandom(runId),
+      now: () => this.#now,
+      ask: (terms) => this.#ask(terms),
+    });
+    const end = (end: CodeEnd): void => {
+      this.#codeEnd = end;
+      this.#moves += 1;
+      bell.ring();
+    };
+    (async () => workflow.call(ctx, decode(claimed.input)))().then(
+      (output) => end({ kind: "returned", output }),
+      (error: unknown) => end({ kind: "threw", error }),
+    );
+  }
+
+  #ask(terms: RequestTerms): Promise<unknown> {
+    if (this.#outcome !== null || this.#codeEnd !== null) return this.#ignore(terms);
+    if (this.#refusal !== null) return Promise.reject(this.#refusal);
+    const request = createRequest(terms);
+    this.#requests.add(request);
+    for (const mark of this.#delivery.ask(request)) {
+      if (mark.kind === "timer_set" && "dueAt" in request) request.dueAt = mark.dueAt;
+      if (mark.kind === "timer_set" || mark.kind === "child_started") request.state = "issued";
+    }
+    this.#moves += 1;
+    this.#parts.bell.ring();
+    return request.promise;
+  }
+
+  /** Nobody will answer: the run is in other hands, or over. */
+  #ignore({ family, key }: RequestTerms): Promise<never> {
+    if (this.#outcome === "parked") {
+      const message = "The run was parked while its code awaited something other than its context: put that into a step.";
+      this.#parts.log.warn(message, { family, key });
+    }
+    return new Promise(() => {});
+  }
+
+  /** The code rests. Does the one thing that comes next; null: let it rest again. */
+  async #advance(): Promise<Outcome | null> {
+    const { holding, orders, steps, isReleasing } = this.#parts;
+    const unasked = this.#refusal === null ? this.#delivery.firstUnasked() : null;
+    if (this.#codeEnd !== null) {
+      return unasked !== null && orders.stop === null ? this.#block() : this.#ending.finish(this.#codeEnd);
+    }
+    const isWaiting = this.#isReplaying || this.#requests.size > 0;
+    if (isReleasing() && steps.size === 0 && isWaiting) {
+      if (holding.hasFacts) await this.#record();
+      await holding.release();
+      return "released";
+    }
+    const next = this.#delivery.peek();
+    const isNext = next !== null && (unasked === null || next.seq < unasked.seq || unasked.seq <= this.#givenUpSeq);
+    if (isNext) return this.#deliver(next);
+    return unasked === null ? this.#live() : this.#awaitAsking(unasked, next);
+  }
+
+  #deliver(event: RunEvent): null {
+    this.#delivery.take();
+    this.#now = Math.max(this.#now, event.at);
+    this.#movesAtDelivery = this.#moves;
+    if (event.kind === "cancel_requested") this.#cancel(event);
+    const meaning = meaningOf(event);
+    const request = meaning === null ? undefined : this.#requests.find(meaning);
+    if (request !== undefined) {
+      this.#requests.settle(request);
+      answer(request, event);
+    }
+    return null;
+  }
+
+  /** Nothing begins any more. Steps that have begun are waited for: the code learns what they did. */
+  #cancel(event: RunEvent): void {
+    const { steps, claimed } = this.#parts;
+    const [code, happened] =
+      stopOf(event) === "timed_out" ? (["RUN_TIMED_OUT", "has timed out"] as const) : (["RUN_CANCELLED", "was cancelled"] as const);
+    this.#refusal = new PawlError(code, `Run ${claimed.runId} ${happened}.`, { runId: claimed.runId });
+    steps.abort(this.#refusal);
+    for (const request of this.#requests.all()) {
+      const hasBegun = request.family === "step" && (request.state !== "held" || this.#delivery.hasAnswer(request));
+      if (hasBegun) continue;
+      this.#requests.settle(request);
+      request.reject(this.#refusal);
+    }
+  }
+
+  /**
+   * The history goes on with a fact that the code does not ask for. It may still be on its way there, awaiting
+   * something other than its context: so it gets some time, before it is given later facts, or blocked.
+   */
+  async #awaitAsking(unasked: RunEvent, next: RunEvent | null): Promise<Outcome | null> {
+    const { bell, restGraceMs, log, isReleasing, holding } = this.#parts;
+    const moves = this.#moves;
+    const until = { isOver: false };
+    const stopTimer = this.#parts.timers.after(restGraceMs, () => {
+      until.isOver = true;
+      bell.ring();
+    });
+    while (this.#moves === moves && !until.isOver && !isReleasing()) {
+      await bell.wait();
+      holding.assertHeld();
+    }
+    stopTimer();
+    if (isReleasing() && this.#moves === moves) return null;
+    const expected = { seq: unasked.seq, kind: unasked.kind, name: unasked.name };
+    if (this.#moves !== moves) {
+      log.warn("The code awaits something other than its context, which makes replay slow: put that into a step.", { expected });
+      return null;
+    }
+    if (next === null) return this.#block();
+    this.#givenUpSeq = unasked.seq;
+    return null;
+  }
+
+  #block(): Promise<Outcome> {
+    const unasked = this.#delivery.unasked(10);
+    return this.#ending.block(findDifference(unasked, this.#requests.all(), this.#codeEnd));
+  }
+
+  /** Every fact has been given. */
+  async #live(): Promise<Outcome | null> {
+    const { holding, inbox, orders, steps, isReleasing } = this.#parts;
+    this.#isReplaying = false;
+    if (holding.isTold) inbox.fill(await holding.readInbox());
+    orders.obey();
+    if (!this.#isHalted()) {
+      await this.#agenda.takeMessages();
+      this.#agenda.issue();
+      this.#agenda.fireTimers();
+    }
+    const isBusy = steps.size > 0 || this.#requests.size === 0;
+    if (holding.hasAnswers || (holding.hasFacts && isBusy)) return this.#record();
+    if (isBusy) return this.#rest();
+    if (isReleasing()) return null;
+    return orders.isPaused ? this.#ending.pause() : this.#park();
+  }
+
+  /** Nothing new begins. */
+  #isHalted(): boolean {
+    const { orders, isReleasing } = this.#parts;
+    return orders.stop !== null || orders.isPaused || isReleasing();
+  }
+
+  async #record(): Promise<null> {
+    this.#absorb(await this.#parts.holding.record());
+    return null;
+  }
+
+  #absorb(events: readonly RunEvent[]): void {
+    for (const event of events) {
+      this.#delivery.add(event);
+      if (event.kind === "cancel_requested") this.#parts.cancelRecorded();
+      const meaning = event.kind === "timer_set" ? meaningOf(event) : null;
+      const request = meaning === null ? undefined : this.#requests.find(meaning);
+      if (request !== undefined && "dueAt" in request) request.dueAt = event.dueAt;
+    }
+  }
+
+  /** A step runs, or the code does: waits until something happens, or is due. */
+  async #rest(): Promise<null> {
+    const { bell, holding } = this.#parts;
+    const dueAt = earliest(this.#isHalted() ? null : this.#agenda.nextDueAt(), this.#deadlineAt());
+    if (dueAt === null) {
+      await bell.wait();
+      return null;
+    }
+    const leftMs = Math.max(1, dueAt - holding.time.estimate());
+    const rung = await bell.wait(holding.time.isKnown ? leftMs : Math.min(leftMs, longestGuessMs));
+    if (!rung) await holding.lookAtClock();
+    return null;
+  }
+
+  #deadlineAt(): number | null {
+    return this.#parts.orders.stop === null ? this.#parts.claimed.deadlineAt : null;
+  }
+
+  async #park(): Promise<Outcome | null> {
+    const { bell, holding, inbox, parkGraceMs } = this.#parts;
+    // The last fact led to nothing: the code waits for others, or for something that the engine cannot see.
+    if (this.#movesAtDelivery === this.#moves && (await bell.wait(parkGraceMs))) return null;
+    const { answer, events } = await holding.park({
+      reason: "waiting",
+      dueAt: earliest(this.#agenda.nextDueAt(), this.#deadlineAt()),
+      delayMs: null,
+      wants: [...this.#agenda.wants(), "cancel", "pause"],
+      attemptFailed: false,
+    });
+    if (answer.outcome === "parked") return "parked";
+    this.#absorb(events);
+    if (answer.outcome === "told") inbox.fill(answer.messages);
+    return null;
+  }
+}

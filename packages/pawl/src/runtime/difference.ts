@@ -1,0 +1,48 @@
+import type { RunEvent } from "../core/event.ts";
+import { describeError } from "../core/recorded-error.ts";
+import type { Family } from "../core/request-key.ts";
+import { meaningOf } from "./fact.ts";
+import type { Request } from "./request.ts";
+
+/** How a history and the code that should have made it differ: data of a `blocked` event. */
+export interface Difference {
+  readonly message: string;
+  /** Facts of the history that the code does not ask for. */
+  readonly expected: readonly { readonly seq: number; readonly kind: string; readonly family: Family; readonly key: string }[];
+  /** What the code asks for instead, and the history does not hold. */
+  readonly found: readonly { readonly family: Family; readonly key: string }[];
+}
+
+/** How the code came to its end. */
+export type CodeEnd =
+  | { readonly kind: "returned"; readonly output: unknown }
+  | { readonly kind: "threw"; readonly error: unknown };
+
+const most = 10;
+
+export function findDifference(unasked: readonly RunEvent[], requests: readonly Request[], end: CodeEnd | null): Difference {
+  const expected = unasked.slice(0, most).flatMap((event) => {
+    const meaning = meaningOf(event);
+    return meaning === null ? [] : [{ seq: event.seq, kind: event.kind, family: meaning.family, key: meaning.key }];
+  });
+  const held = requests.filter(({ state }) => state === "held");
+  const found = held.slice(0, most).map(({ family, key }) => ({ family, key }));
+  return { message: writeMessage(expected, found, end), expected, found };
+}
+
+function writeMessage(expected: Difference["expected"], found: Difference["found"], end: CodeEnd | null): string {
+  const missing = expected.map(({ family, key, seq }) => `${family} "${key}" (event ${seq})`).join(", ");
+  const instead = found.map(({ family, key }) => `${family} "${key}"`).join(", ");
+  const asks = instead === "" ? "" : ` It asks for ${instead} instead.`;
+  return (
+    `The code no longer fits the run's history: it does not ask for ${missing}.${asks}${writeEnd(end)} ` +
+    "Nothing was executed. Deploy code that fits, or give the change a new version."
+  );
+}
+
+function writeEnd(end: CodeEnd | null): string {
+  if (end === null) return "";
+  if (end.kind === "returned") return " It has returned.";
+  const { name, message } = describeError(end.error);
+  return ` It has thrown ${name}: ${message}.`;
+}

@@ -1,0 +1,167 @@
+import { encode } from "../core/codec.ts";
+import { PawlError } from "../core/error.ts";
+import type { RunEvent } from "../core/event.ts";
+import type { Payload } from "../core/json.ts";
+import type { Log } from "../core/log.ts";
+import type { Random } from "../core/random.ts";
+import { recordError } from "../core/recorded-error.ts";
+import { isRetryable, retryDelayMs } from "../core/retry.ts";
+import type { ClaimedRun } from "../store/lease.ts";
+import type { Bell } from "./bell.ts";
+import type { CodeEnd, Difference } from "./difference.ts";
+import type { Holding, ParkTerms } from "./holding.ts";
+import type { Inbox } from "./inbox.ts";
+import type { Orders, Stop } from "./orders.ts";
+import type { Steps } from "./steps.ts";
+import type { Workflow } from "./workflow.ts";
+
+/** What became of a run in this worker's hands. */
+export type Outcome = "ended" | "parked" | "released" | "lost";
+
+/** The ways in which a run whose code goes no further leaves its holder. */
+export interface Ending {
+  /** The code has come to its end. */
+  finish(end: CodeEnd): Promise<Outcome>;
+  /** Ends it without its code. */
+  stop(stop: Stop): Promise<Outcome>;
+  /** The code does not fit the history. */
+  block(difference: Difference): Promise<Outcome>;
+  /** Null: it is to go on after all. */
+  pause(): Promise<Outcome | null>;
+}
+
+export interface EndingParts {
+  readonly claimed: ClaimedRun;
+  readonly workflow: Workflow;
+  readonly history: readonly RunEvent[];
+  readonly holding: Holding;
+  readonly inbox: Inbox;
+  readonly orders: Orders;
+  readonly steps: Steps;
+  readonly bell: Bell;
+  readonly random: Random;
+  readonly log: Log;
+}
+
+const firstBlockMs = 5_000;
+const longestBlockMs = 600_000;
+const patienceMs = 30_000;
+
+export function createEnding(parts: EndingParts): Ending {
+  const { claimed, workflow, history, holding, inbox, orders, steps, bell, log } = parts;
+  const beganAt = holding.time.estimate();
+  const attempt = { name: null, attempt: claimed.attempt, beganAt };
+
+  const stop = async (stop: Stop): Promise<Outcome> => {
+    holding.add({ kind: stop, ...attempt, data: null });
+    await holding.end({ status: stop, output: null, error: null });
+    return "ended";
+  };
+
+  const complete = async (output: Payload | null): Promise<Outcome> => {
+    // Whatever still runs has lost a race, and nobody waits for it.
+    steps.abort(new PawlError("RUN_ENDED", `Run ${claimed.runId} has completed.`, { runId: claimed.runId }));
+    holding.add({ kind: "completed", ...attempt, data: null });
+    await holding.end({ status: "completed", output, error: null });
+    return "ended";
+  };
+
+  const fail = async (thrown: unknown, mayRetry: boolean): Promise<Outcome> => {
+    const error = recordError(thrown);
+    const failures = Math.max(claimed.failures, countFailedAttempts(history)) + 1;
+    if (mayRetry && failures < workflow.retry.attempts) {
+      holding.add({ kind: "attempt_failed", ...attempt, data: error });
+      const delayMs = retryDelayMs(workflow.retry, failures, parts.random);
+      return layDown({ ...unlessOrdered, reason: "retry", delayMs, attemptFailed: true });
+    }
+    holding.add({ kind: "failed", ...attempt, data: error });
+    await holding.end({ status: "failed", output: null, error });
+    return "ended";
+  };
+
+  const unlessOrdered = { dueAt: claimed.deadlineAt, wants: ["cancel", "pause"] as const };
+
+  const park = async (terms: ParkTerms): Promise<Outcome | null> => {
+    const { answer } = await holding.park(terms);
+    if (answer.outcome === "parked") return "parked";
+    inbox.fill(answer.messages);
+    orders.obey();
+    return null;
+  };
+
+  const pause = (attemptFailed: boolean): Promise<Outcome | null> => {
+    orders.pause();
+    return park({ reason: "paused", dueAt: null, delayMs: null, wants: ["cancel", "resume"], attemptFailed });
+  };
+
+  /** Parks a run that has no more to do for now, unless it is ordered to do something else. */
+  const layDown = async (terms: ParkTerms): Promise<Outcome> => {
+    for (;;) {
+      orders.obey();
+      if (orders.stop !== null) return stop(orders.stop);
+      const outcome = orders.isPaused ? await pause(terms.attemptFailed) : await park(terms);
+      if (outcome !== null) return outcome;
+    }
+  };
+
+  /** A run with a step in progress neither parks nor fails: what the step did is recorded first. */
+  const stepsEnded = async (): Promise<void> => {
+    while (steps.size > 0) {
+      const rung = await bell.wait(patienceMs);
+      holding.assertHeld();
+      if (!rung) log.warn("The run has ended but for steps that do not return.", { steps: steps.running() });
+      else if (holding.hasFacts) await holding.record();
+    }
+  };
+
+  return {
+    stop,
+    pause: () => pause(false),
+    async finish(end) {
+      const result = encodeResult(end);
+      if (orders.stop === null && result.kind === "returned") return complete(result.output);
+      await stepsEnded();
+      if (orders.stop !== null) return stop(orders.stop);
+      return result.kind === "threw" ? fail(result.error, end.kind === "threw" && isRetryable(result.error)) : complete(result.output);
+    },
+    block(difference) {
+      const timesBlocked = countBlocks(history);
+      const delayMs = Math.min(longestBlockMs, firstBlockMs * 2 ** timesBlocked);
+      const data = encode(difference);
+      log.error(difference.message, { expected: difference.expected, found: difference.found });
+      // Once it is tried at long intervals only, saying the same again would make the history grow for ever.
+      const isKnown = delayMs === longestBlockMs && history.findLast(isBlock)?.data?.json === data?.json;
+      if (!isKnown) holding.add({ kind: "blocked", name: null, data });
+      return layDown({ ...unlessOrdered, reason: "blocked", delayMs, attemptFailed: false });
+    },
+  };
+}
+
+type Result =
+  | { readonly kind: "returned"; readonly output: Payload | null }
+  | { readonly kind: "threw"; readonly error: unknown };
+
+/** An output that cannot be written down is a failure. */
+function encodeResult(end: CodeEnd): Result {
+  if (end.kind === "threw") return end;
+  try {
+    return { kind: "returned", output: encode(end.output) };
+  } catch (error) {
+    return { kind: "threw", error };
+  }
+}
+
+function countFailedAttempts(history: readonly RunEvent[]): number {
+  return history.filter((event) => event.kind === "attempt_failed").length;
+}
+
+/** How often it was blocked since it last got anywhere. */
+function countBlocks(history: readonly RunEvent[]): number {
+  const asides = ["blocked", "paused", "resumed", "attempt_crashed"];
+  const lastMove = history.findLastIndex((event) => !asides.includes(event.kind));
+  return history.slice(lastMove + 1).filter(isBlock).length;
+}
+
+function isBlock(event: RunEvent): boolean {
+  return event.kind === "blocked";
+}

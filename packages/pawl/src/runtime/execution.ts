@@ -1,0 +1,110 @@
+import type { Ids } from "../core/ids.ts";
+import { PawlError } from "../core/error.ts";
+import type { ClaimedRun } from "../store/lease.ts";
+import { createBell } from "./bell.ts";
+import { Course } from "./course.ts";
+import type { Outcome } from "./ending.ts";
+import { createHolding, Lost, type HoldingParts } from "./holding.ts";
+import { createInbox } from "./inbox.ts";
+import { createOrders } from "./orders.ts";
+import { createRunLog } from "./run-log.ts";
+import { createSteps } from "./steps.ts";
+import type { Workflow } from "./workflow.ts";
+
+export type { Outcome } from "./ending.ts";
+
+/** One run in a worker's hands, from its claim until it is let go. */
+export interface Execution {
+  /** Never rejects. `lost`: the lease is gone, or was said to be; the store must not be asked about it any more. */
+  readonly done: Promise<Outcome>;
+  /** Unread messages may be there. */
+  told(): void;
+  /** The lease is known to be gone: stops at once. */
+  drop(): void;
+  /** Starts nothing new, and gives the run back as soon as none of its steps is running. */
+  release(): void;
+  /** Keys of the steps in progress. */
+  runningSteps(): readonly string[];
+}
+
+export interface ExecutionDeps extends HoldingParts {
+  readonly findWorkflow: (name: string, version: number) => Workflow | undefined;
+  readonly ids: Ids;
+  /** Resolves when everything that can go on without the outside world has done so. */
+  readonly settle: () => Promise<void>;
+  /** How long code that does not ask for what its history holds may take until it does. Default 2,000 ms. */
+  readonly restGraceMs?: number;
+  /** How long a run stays held after a fact that led the code nowhere, before it is parked. Default 100 ms. */
+  readonly parkGraceMs?: number;
+}
+
+/** Begins to execute a claimed run at once. */
+export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execution {
+  const { probe } = deps;
+  const log = createRunLog(deps.log, { runId: claimed.runId, workflow: claimed.workflow, version: claimed.version });
+  const bell = createBell(deps.timers);
+  const holding = createHolding(claimed, { ...deps, log });
+  const steps = createSteps({ claimed, holding, probe, log, ended: () => bell.ring() });
+  let isReleasing = false;
+
+  const execute = async (): Promise<Outcome> => {
+    const workflow = deps.findWorkflow(claimed.workflow, claimed.version);
+    if (workflow === undefined) {
+      log.error("The run's workflow is not registered here: it is given back.");
+      await holding.release();
+      return "released";
+    }
+    const inbox = createInbox();
+    const [history, messages] = await Promise.all([
+      claimed.lastSeq > 0 ? holding.loadHistory() : [],
+      claimed.told ? holding.readInbox() : [],
+    ]);
+    inbox.fill(messages);
+    const course = new Course({
+      ...deps,
+      claimed,
+      workflow,
+      history,
+      holding,
+      inbox,
+      orders: createOrders(claimed, history, inbox, holding),
+      steps,
+      bell,
+      log,
+      restGraceMs: deps.restGraceMs ?? 2_000,
+      parkGraceMs: deps.parkGraceMs ?? 100,
+      isReleasing: () => isReleasing,
+      cancelRecorded: () => probe("cancel.recorded"),
+    });
+    return course.run();
+  };
+
+  let settleDone: (outcome: Outcome) => void = () => {};
+  const done = new Promise<Outcome>((resolve) => {
+    settleDone = resolve;
+  });
+  const drop = (): void => {
+    holding.drop();
+    steps.abort(new PawlError("LEASE_LOST", `Run ${claimed.runId} is no longer held.`, { runId: claimed.runId }));
+    bell.ring();
+    settleDone("lost");
+  };
+  execute().then(settleDone, (error: unknown) => {
+    if (!(error instanceof Lost)) log.error("A bug in Pawl stopped the execution: please report it.", { error });
+    drop();
+  });
+
+  return {
+    done,
+    told() {
+      holding.told();
+      bell.ring();
+    },
+    drop,
+    release() {
+      isReleasing = true;
+      bell.ring();
+    },
+    runningSteps: () => steps.running(),
+  };
+}

@@ -1,0 +1,65 @@
+import { decode } from "../core/codec.ts";
+import type { RunEvent } from "../core/event.ts";
+import type { Payload } from "../core/json.ts";
+import type { RecordedError } from "../core/recorded-error.ts";
+import { familyOfTimer, type Family } from "../core/request-key.ts";
+import type { EndStatus } from "../core/run-status.ts";
+
+/** What a recorded fact means to the code: it answers a request, or says that one was issued. */
+export interface FactMeaning {
+  readonly family: Family;
+  readonly key: string;
+  readonly isAnswer: boolean;
+}
+
+/** Null for facts about the run itself, which the code does not ask for. */
+export function meaningOf({ kind, name }: Pick<RunEvent, "kind" | "name">): FactMeaning | null {
+  if (name === null) return null;
+  switch (kind) {
+    case "step_completed":
+    case "step_failed":
+      return { family: "step", key: name, isAnswer: true };
+    case "step_intended":
+    case "step_retried":
+      return { family: "step", key: name, isAnswer: false };
+    case "timer_set":
+      return { family: familyOfTimer(name), key: name, isAnswer: false };
+    case "timer_fired":
+      return { family: familyOfTimer(name), key: name, isAnswer: true };
+    case "signal_received":
+      return { family: "wait", key: name, isAnswer: true };
+    case "child_started":
+      return { family: "child", key: name, isAnswer: false };
+    case "child_ended":
+      return { family: "child", key: name, isAnswer: true };
+    case "cancel_requested":
+    case "paused":
+    case "resumed":
+    case "blocked":
+    case "attempt_failed":
+    case "attempt_crashed":
+    case "completed":
+    case "failed":
+    case "cancelled":
+    case "timed_out":
+    case "expired":
+      return null;
+    default:
+      return kind satisfies never;
+  }
+}
+
+/** How a child ended, as its message and the fact made of it tell. */
+export interface ChildEnd {
+  readonly id: string;
+  readonly status: EndStatus;
+  readonly output: unknown;
+  readonly error: RecordedError | null;
+}
+
+export function readChildEnd(data: Payload | null): ChildEnd {
+  return decode(data) as ChildEnd;
+}
+
+/** The name of the `cancel_requested` that a passed deadline leads to; one that somebody sent has none. */
+export const deadlineName = "deadline";

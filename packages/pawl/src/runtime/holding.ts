@@ -1,0 +1,193 @@
+import { backOffMs } from "../core/back-off.ts";
+import type { Clock } from "../core/clock.ts";
+import type { CrashPoint, Probe } from "../core/crash-point.ts";
+import { PawlError } from "../core/error.ts";
+import type { RunEvent } from "../core/event.ts";
+import type { Log } from "../core/log.ts";
+import type { Random } from "../core/random.ts";
+import type { Timers } from "../core/timers.ts";
+import type { ClaimedRun, NewEvent, ParkAnswer, Parking, RecordAnswer, Recording } from "../store/lease.ts";
+import type { Message } from "../store/message.ts";
+import type { NewRun, RunEnd } from "../store/run-record.ts";
+import type { Store } from "../store/store.ts";
+import { meaningOf } from "./fact.ts";
+import { createStoreTime, type StoreTime } from "./store-time.ts";
+
+/** The run is held by somebody else, or by nobody: whoever meets this stops at once and in silence. */
+export class Lost extends Error {
+  override readonly name = "Lost";
+}
+
+export type Fact = Omit<NewEvent, "seq">;
+export type ParkTerms = Pick<Parking, "reason" | "dueAt" | "delayMs" | "wants" | "attemptFailed">;
+
+/**
+ * A run in this worker's hands: everything the holder says to the store about it. Facts gather here while a write is
+ * under way, and go out together with the next; so at most one write per run is in flight.
+ */
+export interface Holding {
+  readonly time: StoreTime;
+  readonly hasFacts: boolean;
+  /** Whether a gathered fact lets the code go on once it is recorded. */
+  readonly hasAnswers: boolean;
+  add(fact: Fact, child?: NewRun): void;
+  /** Records what has gathered, and answers it as it is in the history now. */
+  record(): Promise<readonly RunEvent[]>;
+  park(terms: ParkTerms): Promise<{ readonly answer: ParkAnswer; readonly events: readonly RunEvent[] }>;
+  end(end: RunEnd): Promise<void>;
+  release(): Promise<void>;
+  /** Unread messages may be there. */
+  readonly isTold: boolean;
+  told(): void;
+  readInbox(): Promise<readonly Message[]>;
+  loadHistory(): Promise<readonly RunEvent[]>;
+  /** Asks the store for its time. */
+  lookAtClock(): Promise<void>;
+  /** From now on every call ends in `Lost`, those under way included. */
+  drop(): void;
+  readonly isHeld: boolean;
+  /** Throws `Lost` if it is not held. */
+  assertHeld(): void;
+}
+
+export interface HoldingParts {
+  readonly store: Store;
+  readonly workerId: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly timers: Timers;
+  readonly log: Log;
+  readonly probe: Probe;
+}
+
+const firstPauseMs = 100;
+const longestPauseMs = 5_000;
+
+export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding {
+  const { store, timers, random, log } = parts;
+  const lease = { runId: claimed.runId, epoch: claimed.epoch, workerId: parts.workerId };
+  // It came to `ready` at this instant of the store's clock, so that has come at least as far.
+  const time = createStoreTime(parts.clock, claimed.mark.readyAt);
+  let events: NewEvent[] = [];
+  let children: NewRun[] = [];
+  let lastSeq = claimed.lastSeq;
+  let isTold = claimed.told;
+  let isDropped = false;
+
+  const assertHeld = (): void => {
+    if (isDropped) throw new Lost();
+  };
+
+  const probe = (point: CrashPoint): void => {
+    parts.probe(point);
+    assertHeld();
+  };
+
+  /** Calls until the store answers: every call is safe to repeat. */
+  const persist = async <A>(call: () => Promise<A>): Promise<{ readonly answer: A; readonly isRepeated: boolean }> => {
+    for (let failures = 1; ; failures++) {
+      assertHeld();
+      try {
+        const answer = await call();
+        assertHeld();
+        return { answer, isRepeated: failures > 1 };
+      } catch (error) {
+        if (PawlError.is(error, "LEASE_LOST")) isDropped = true;
+        assertHeld();
+        log.warn("The store did not answer; the same call is made again.", { runId: lease.runId, failures, error });
+      }
+      const pauseMs = backOffMs(failures, random, firstPauseMs, longestPauseMs);
+      await new Promise<void>((resolve) => void timers.after(pauseMs, resolve));
+    }
+  };
+
+  /** Sends all that has gathered. What comes in meanwhile waits for the next write. */
+  const write = async <A>(at: "record" | "park" | "end", send: (recording: Recording) => Promise<A>): Promise<Written<A>> => {
+    const recording = { lease, events, children };
+    events = [];
+    children = [];
+    probe(`${at}.before`);
+    const { answer, isRepeated } = await persist(() => send(recording));
+    probe(`${at}.after`);
+    return { answer, isRepeated, sent: recording.events };
+  };
+
+  const absorb = async (written: Written<RecordAnswer>): Promise<readonly RunEvent[]> => {
+    const { answer, isRepeated, sent } = written;
+    time.learn(answer.now);
+    isTold ||= answer.told;
+    if (sent.length === 0) return [];
+    // An earlier try may have been the one that counted, at its own instant, which the answer does not tell.
+    if (isRepeated) return (await persist(() => store.loadHistory(lease.runId, (sent[0]?.seq ?? 1) - 1))).answer;
+    return sent.map((event) => asRecorded(event, answer));
+  };
+
+  return {
+    time,
+    get hasFacts() {
+      return events.length > 0;
+    },
+    get hasAnswers() {
+      return events.some((event) => event.kind === "cancel_requested" || meaningOf(event)?.isAnswer === true);
+    },
+    add(fact, child) {
+      lastSeq += 1;
+      events.push({ seq: lastSeq, ...fact });
+      if (child !== undefined) children.push(child);
+    },
+    record: async () => absorb(await write("record", (recording) => store.record(recording))),
+    async park(terms) {
+      const parking = { ...terms, lastSeq };
+      const written = await write("park", (recording) => store.park({ ...recording, ...parking }));
+      // A run that is parked is no longer ours: there is nothing to find out about it.
+      const events = written.answer.outcome === "parked" ? [] : await absorb(written);
+      return { answer: written.answer, events };
+    },
+    async end(end) {
+      await write("end", (recording) => store.end({ ...recording, ...end }));
+    },
+    async release() {
+      await persist(() => store.release({ lease, lastSeq }));
+    },
+    get isTold() {
+      return isTold;
+    },
+    told() {
+      isTold = true;
+    },
+    async readInbox() {
+      isTold = false;
+      return (await persist(() => store.readInbox(lease))).answer;
+    },
+    loadHistory: async () => (await persist(() => store.loadHistory(lease.runId, 0))).answer,
+    async lookAtClock() {
+      time.learn((await persist(() => store.now())).answer);
+    },
+    drop() {
+      isDropped = true;
+    },
+    get isHeld() {
+      return !isDropped;
+    },
+    assertHeld,
+  };
+}
+
+interface Written<A> {
+  readonly answer: A;
+  readonly isRepeated: boolean;
+  readonly sent: readonly NewEvent[];
+}
+
+function asRecorded(event: NewEvent, answer: RecordAnswer): RunEvent {
+  return {
+    seq: event.seq,
+    kind: event.kind,
+    at: answer.now,
+    name: event.name,
+    attempt: event.attempt ?? null,
+    beganAt: event.beganAt ?? null,
+    dueAt: answer.dueAt.get(event.seq) ?? event.dueAt ?? null,
+    data: event.data,
+  };
+}

@@ -1,0 +1,74 @@
+import type { RunEvent } from "../core/event.ts";
+import type { ClaimedRun } from "../store/lease.ts";
+import { deadlineName } from "./fact.ts";
+import type { Holding } from "./holding.ts";
+import type { Inbox } from "./inbox.ts";
+
+export type Stop = "cancelled" | "timed_out";
+
+/** What others demand of the run: to be cancelled, to pause, to go on; and its deadline, which demands an end too. */
+export interface Orders {
+  /** The run is to end like this, whatever its code does. */
+  readonly stop: Stop | null;
+  readonly isPaused: boolean;
+  /** Turns what has been read, and the time, into facts. */
+  obey(): void;
+  /** The run pauses now: adds that fact, once for each time it does. */
+  pause(): void;
+}
+
+export function createOrders(
+  claimed: ClaimedRun,
+  history: readonly RunEvent[],
+  inbox: Inbox,
+  holding: Holding,
+): Orders {
+  const requested = history.find((event) => event.kind === "cancel_requested");
+  let isPauseNoted = false;
+  let stop: Stop | null = requested === undefined ? null : stopOf(requested);
+
+  const obeyCancel = (): void => {
+    const [cancel] = inbox.of("cancel");
+    if (cancel === undefined) return;
+    holding.add({ kind: "cancel_requested", name: null, data: cancel.data, takes: inbox.take(cancel) });
+    stop = "cancelled";
+  };
+
+  const obeyDeadline = (): void => {
+    if (claimed.deadlineAt === null || holding.time.reached < claimed.deadlineAt) return;
+    holding.add({ kind: "cancel_requested", name: deadlineName, data: null });
+    stop = "timed_out";
+  };
+
+  /** A resume makes every pause before it void, and is spent by that. A pause that holds stays unread. */
+  const obeyResume = (): void => {
+    const messages = inbox.all().filter(({ topic }) => topic === "pause" || topic === "resume");
+    const newest = messages.findLastIndex(({ topic }) => topic === "resume");
+    for (const message of messages.slice(0, newest + 1)) {
+      holding.add({ kind: "resumed", name: null, data: null, takes: inbox.take(message) });
+      isPauseNoted = false;
+    }
+  };
+
+  return {
+    get stop() {
+      return stop;
+    },
+    get isPaused() {
+      return stop === null && inbox.of("pause").length > 0;
+    },
+    obey() {
+      if (stop === null) obeyCancel();
+      if (stop === null) obeyDeadline();
+      if (stop === null) obeyResume();
+    },
+    pause() {
+      if (!isPauseNoted) holding.add({ kind: "paused", name: null, data: null });
+      isPauseNoted = true;
+    },
+  };
+}
+
+export function stopOf(cancelRequested: RunEvent): Stop {
+  return cancelRequested.name === deadlineName ? "timed_out" : "cancelled";
+}

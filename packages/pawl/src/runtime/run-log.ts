@@ -1,0 +1,13 @@
+import type { Log } from "../core/log.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Says with every line which run it is about, and says nothing while `isSilent`. */
+export function createRunLog(log: Log, about: Fields, isSilent: () => boolean = () => false): Log {
+  const write =
+    (level: keyof Log) =>
+    (message: string, fields: Fields = {}): void => {
+      if (!isSilent()) log[level](message, { ...about, ...fields });
+    };
+  return { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
+}

@@ -1,0 +1,31 @@
+import type { Clock } from "../core/clock.ts";
+
+/** What a holder knows of the store's clock, which alone decides what is due. */
+export interface StoreTime {
+  /** The store's clock has certainly come this far. */
+  readonly reached: number;
+  /** Whether any answer of the store has told its time yet. */
+  readonly isKnown: boolean;
+  /** The store says that it is now this time. */
+  learn(now: number): void;
+  /** What the store's clock may show: good for reports, and for deciding when to look. */
+  estimate(): number;
+}
+
+export function createStoreTime(clock: Clock, atLeast: number): StoreTime {
+  let reached = atLeast;
+  let offsetMs: number | null = null;
+  return {
+    get reached() {
+      return reached;
+    },
+    get isKnown() {
+      return offsetMs !== null;
+    },
+    learn(now) {
+      reached = Math.max(reached, now);
+      offsetMs = now - clock.now();
+    },
+    estimate: () => Math.max(reached, Math.floor(clock.now() + (offsetMs ?? 0))),
+  };
+}

@@ -1,0 +1,139 @@
+import type { EventKind } from "../core/event.ts";
+import type { RunId } from "../core/ids.ts";
+import type { Payload } from "../core/json.ts";
+import type { ParkReason } from "../core/run-status.ts";
+import type { Message, Topic } from "./message.ts";
+import type { NewRun, RunEnd } from "./run-record.ts";
+
+/** The fence: every write by a holder names all three, and does nothing, anywhere, once they no longer match. */
+export interface Lease {
+  readonly runId: RunId;
+  readonly epoch: number;
+  readonly workerId: string;
+}
+
+/** A place in the order of `ready`: priority, then age, then id. */
+export interface Mark {
+  readonly priority: number;
+  readonly readyAt: number;
+  readonly runId: RunId;
+}
+
+/** One kind of work a worker takes: a workflow it has registered, on a queue it serves. */
+export interface Lane {
+  readonly queue: string;
+  readonly workflow: string;
+  readonly version: number;
+  /** Look only behind this place, where the last claim ended; null looks from the beginning. */
+  readonly after: Mark | null;
+  /** Crashes alone in a worker before the run fails; 0 fails at the first crash, alone or not. */
+  readonly crashLimit: number;
+}
+
+export interface ClaimRequest {
+  readonly workerId: string;
+  readonly lanes: readonly Lane[];
+  readonly limit: number;
+  /** True: only runs suspected of killing their worker, and at most one. False: only the others. */
+  readonly suspects: boolean;
+  /** False: held but not begun, so that a crash costs it nothing until `begin` says otherwise. */
+  readonly begin: boolean;
+}
+
+/** A run that this worker now holds, with what its code needs to start or go on. */
+export interface ClaimedRun {
+  readonly runId: RunId;
+  readonly epoch: number;
+  readonly workflow: string;
+  readonly version: number;
+  readonly queue: string;
+  readonly key: string | null;
+  readonly parentId: RunId | null;
+  readonly rootId: RunId;
+  readonly depth: number;
+  readonly input: Payload | null;
+  /** Events recorded so far; 0 means there is no history to load. */
+  readonly lastSeq: number;
+  /** Number of this execution, from 1: one more after each failed or crashed attempt, never after a wake-up. */
+  readonly attempt: number;
+  /** Failed attempts so far, which the retry policy counts. */
+  readonly failures: number;
+  /** Unread messages may be there: read the inbox before starting anything. */
+  readonly told: boolean;
+  readonly createdAt: number;
+  readonly deadlineAt: number | null;
+  /** Where it stood in its lane. */
+  readonly mark: Mark;
+}
+
+export interface Claim {
+  readonly runs: readonly ClaimedRun[];
+  /** Suspects are waiting in these lanes. */
+  readonly suspectsWaiting: boolean;
+  /** Database time, ms. */
+  readonly now: number;
+}
+
+/** A fact to append. The holder numbers it: repeating a write repeats the same `seq`, and changes nothing. */
+export interface NewEvent {
+  readonly seq: number;
+  readonly kind: EventKind;
+  readonly name: string | null;
+  readonly attempt?: number;
+  readonly beganAt?: number;
+  /** For `timer_set`: fires this long after the database's time of this write… */
+  readonly delayMs?: number;
+  /** …or at this instant. */
+  readonly dueAt?: number;
+  readonly data: Payload | null;
+  /** The inbox message that this fact consumes. */
+  readonly takes?: string;
+}
+
+/** What a holder adds to its run in one transition: facts, and the children they speak of. */
+export interface Recording {
+  readonly lease: Lease;
+  readonly events: readonly NewEvent[];
+  readonly children: readonly NewRun[];
+}
+
+export interface RecordAnswer {
+  /** Unread messages may be there. */
+  readonly told: boolean;
+  /** When the `timer_set` events of this recording fire, by `seq`. */
+  readonly dueAt: ReadonlyMap<number, number>;
+  /** Database time, ms. */
+  readonly now: number;
+}
+
+export interface Parking extends Recording {
+  /** The run's last `seq` after this recording. */
+  readonly lastSeq: number;
+  readonly reason: ParkReason;
+  /** Wake at this instant at the latest; timers set in `events` count too. Null: only when told. */
+  readonly dueAt: number | null;
+  /** Wake this long after the database's time of this write (retries). */
+  readonly delayMs: number | null;
+  /** Which messages wake it. */
+  readonly wants: readonly Topic[];
+  /** This attempt failed: the next claim is a new attempt. */
+  readonly attemptFailed: boolean;
+}
+
+/**
+ * - `parked`: the lease is gone; the run wakes when due or told.
+ * - `told`: a wanted message was there already. The facts are recorded, the run is still held.
+ * - `due`: the time has come already. The facts are recorded, the run is still held.
+ */
+export interface ParkAnswer extends RecordAnswer {
+  readonly outcome: "parked" | "told" | "due";
+  /** With `told`: every unread message, oldest first. */
+  readonly messages: readonly Message[];
+}
+
+export interface Ending extends Recording, RunEnd {}
+
+export interface Releasing {
+  readonly lease: Lease;
+  readonly lastSeq: number;
+}

@@ -1,0 +1,41 @@
+import type { Clock } from "../core/clock.ts";
+import type { Store } from "./store.ts";
+
+/** The store's clock, as far as this process knows it. Good enough for ids and start times; never for leases. */
+export interface StoreClock extends Clock {
+  /** Asks the store for its time, unless it was heard not long ago. */
+  learn(): Promise<void>;
+  /** The store answered that it was `storeNow`, to a call made at `sentAt` by the process's clock. */
+  heard(storeNow: number, sentAt: number): void;
+}
+
+/** Two clocks drift apart by some tens of ms in this time. */
+const keptMs = 5 * 60_000;
+
+/** Follows the store's clock by its distance from this process's, so that most readings cost no call. */
+export function createStoreClock(clock: Clock, store: Store): StoreClock {
+  let offsetMs = 0;
+  let heardAt = Number.NEGATIVE_INFINITY;
+  let learning: Promise<void> | null = null;
+
+  const heard = (storeNow: number, sentAt: number): void => {
+    heardAt = clock.now();
+    offsetMs = storeNow - (sentAt + heardAt) / 2;
+  };
+  const ask = async (): Promise<void> => {
+    const sentAt = clock.now();
+    heard(await store.now(), sentAt);
+  };
+
+  return {
+    now: () => clock.now() + offsetMs,
+    heard,
+    async learn() {
+      if (clock.now() - heardAt < keptMs) return;
+      learning ??= ask().finally(() => {
+        learning = null;
+      });
+      await learning;
+    },
+  };
+}

@@ -1,0 +1,77 @@
+import type { RunEvent } from "../core/event.ts";
+import type { RunId } from "../core/ids.ts";
+import type {
+  Claim,
+  ClaimRequest,
+  Ending,
+  Lease,
+  ParkAnswer,
+  Parking,
+  RecordAnswer,
+  Recording,
+  Releasing,
+} from "./lease.ts";
+import type { Message, NewMessage, TellAnswer } from "./message.ts";
+import type { Hint } from "./hint.ts";
+import type { CreateAnswer, NewRun, RunEnd, RunFilter, RunRecord } from "./run-record.ts";
+import type { Heartbeat, HeartbeatAnswer, NewWorker, SweepAnswer, SweepRequest } from "./worker-record.ts";
+
+/**
+ * Everything that can happen to a run, as named transitions. Each is atomic, fenced where a holder makes it, and
+ * safe to repeat when its answer was lost. Writes by a holder reject with `LEASE_LOST` when the lease is gone, and
+ * have then changed nothing. All instants are the store's own time in ms.
+ */
+export interface Store {
+  /** The store's clock. */
+  now(): Promise<number>;
+
+  // Starting
+  /** Creates all or none of these runs; a run whose key is taken is answered, not created. */
+  createRuns(runs: readonly NewRun[]): Promise<readonly CreateAnswer[]>;
+
+  // Holding
+  /** Moves up to `limit` claimable runs from `ready` to this worker's leases, by priority, then age. Rejects with `WORKER_EXPIRED`. */
+  claimRuns(request: ClaimRequest): Promise<Claim>;
+  /** Marks a run that was claimed without beginning as begun: from here on its code may have run. */
+  begin(lease: Lease): Promise<void>;
+  /** Appends facts to a held run. */
+  record(recording: Recording): Promise<RecordAnswer>;
+  /** Unread messages of a held run, oldest first; clears its `told`. */
+  readInbox(lease: Lease): Promise<readonly Message[]>;
+  /** Records, then lets go of the run until it is due or told; unless it already is. */
+  park(parking: Parking): Promise<ParkAnswer>;
+  /** Ends the run, tells its parent, wakes whoever waits, and asks its children to stop if it was cancelled or timed out. */
+  end(ending: Ending): Promise<void>;
+  /** Gives the run back as it is: claimable at once, no attempt spent. */
+  release(releasing: Releasing): Promise<void>;
+
+  // Telling
+  /** Stores a message and wakes its run if it wants it. A cancelled run that never began ends at once. */
+  tell(message: NewMessage): Promise<TellAnswer>;
+  /** Looks at these runs' inboxes again and wakes those that want what is there: for messages stored in a caller's transaction. */
+  wakeTold(runIds: readonly RunId[]): Promise<void>;
+
+  // Time
+  /** Makes parked runs whose time has come claimable. */
+  wakeDue(limit: number): Promise<{ readonly woken: number; readonly nextDueAt: number | null; readonly now: number }>;
+
+  // Workers
+  registerWorker(worker: NewWorker): Promise<void>;
+  heartbeat(heartbeat: Heartbeat): Promise<HeartbeatAnswer>;
+  /** The worker has stopped: whatever it still holds is given back, no attempt spent. */
+  retireWorker(workerId: string): Promise<void>;
+  /** Recovery, by every worker, for ever: dead workers' runs, expired runs, overlooked messages. */
+  sweep(request: SweepRequest): Promise<SweepAnswer>;
+
+  // Reading
+  getRun(runId: RunId): Promise<RunRecord | null>;
+  /** How these runs ended: null while one lives, no entry where there is none. Cheap: for waiters. */
+  getEnds(runIds: readonly RunId[]): Promise<ReadonlyMap<RunId, RunEnd | null>>;
+  listRuns(filter: RunFilter): Promise<readonly RunRecord[]>;
+  /** Events after `afterSeq`, in order. */
+  loadHistory(runId: RunId, afterSeq: number): Promise<readonly RunEvent[]>;
+
+  // Hints
+  /** Calls back with hints until the returned function is called. A hint may come late, twice or never. */
+  subscribe(listener: (hint: Hint) => void): () => void;
+}

@@ -1,0 +1,160 @@
+import { jittered } from "../core/back-off.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Probe } from "../core/crash-point.ts";
+import { PawlError } from "../core/error.ts";
+import type { RunId } from "../core/ids.ts";
+import { createLoop, type Loop, type LoopSeams } from "../core/loop.ts";
+import type { Claim, ClaimedRun, ClaimRequest, Lane } from "../store/lease.ts";
+import type { Store } from "../store/store.ts";
+import { createClaimMarks, type Look } from "./claim-marks.ts";
+import type { Registration } from "./registration.ts";
+import type { Slots } from "./slots.ts";
+import { createSuspects } from "./suspects.ts";
+
+export interface ClaimLoopParts extends LoopSeams {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly probe: Probe;
+  readonly registration: Registration;
+  readonly slots: Slots;
+  readonly lanes: readonly Lane[];
+  readonly concurrency: number;
+  readonly leaseMs: number;
+  readonly pollMs: number;
+  /** Takes a run into a slot and executes it. */
+  readonly execute: (run: ClaimedRun, workerId: string) => void;
+  /** The store says that this id has expired. */
+  readonly expired: (workerId: string) => void;
+}
+
+export interface ClaimLoop extends Pick<Loop, "start" | "stop"> {
+  /** A notification says that work may be there. */
+  hint(): void;
+  /** This worker has reason to believe that work is there. */
+  look(): void;
+  /** Notifications may have been lost: look from the beginning. */
+  lookAtAll(): void;
+  /** A slot is free again. */
+  freed(runId: RunId): void;
+}
+
+/** One claim takes no more than this, however many slots are free: its answer carries the runs' inputs. */
+const mostPerClaim = 500;
+/** With work waiting, a claim waits until a quarter of the slots is free, but never longer than this. */
+const longestBatchingMs = 5;
+/** Polls grow this much rarer while notifications announce all there is to find. */
+const rarestPoll = 5;
+
+/** Fills free slots. At most one claim is in flight, and what comes in meanwhile leads to one more. */
+export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
+  const { store, clock, random, registration, slots, concurrency, leaseMs } = parts;
+  const marks = createClaimMarks(clock);
+  const suspects = createSuspects(clock, random, leaseMs);
+  const batch = Math.max(1, Math.floor(concurrency / 4));
+
+  /** Something may be claimable that no claim has looked for. */
+  let isHinted = true;
+  /** The last claim was full: more is waiting. */
+  let isMoreWaiting = false;
+  /** Notifications have come, and no poll has found since what none of them announced. */
+  let isNotified = false;
+  let roomSince = 0;
+  let pollAt = 0;
+  let pollTimes = 1;
+  /** The last look was not a full one, and came back short. */
+  let fullLookAt = Number.POSITIVE_INFINITY;
+
+  const restMs = (): number => {
+    if (slots.free === 0) return Number.POSITIVE_INFINITY;
+    const next = suspects.next(slots.isEmpty);
+    if (next.kind === "nothing") return next.ms;
+    if (next.kind === "suspect") return 0;
+    const now = clock.now();
+    if (isMoreWaiting) return slots.free >= batch || slots.isEmpty ? 0 : roomSince + longestBatchingMs - now;
+    return isHinted ? 0 : Math.min(pollAt, fullLookAt) - now;
+  };
+
+  const claim = async (): Promise<void> => {
+    await registration.ensure();
+    const isSuspect = suspects.next(slots.isEmpty).kind === "suspect";
+    const look = isSuspect ? { lanes: parts.lanes, isFull: true } : marks.look(parts.lanes);
+    const limit = isSuspect ? 1 : Math.min(slots.free, mostPerClaim);
+    const sentAt = clock.now();
+    const isPoll = !isHinted && !isMoreWaiting && sentAt >= pollAt;
+    if (!isSuspect) isHinted = false;
+
+    const { workerId } = registration;
+    const answer = await ask({ workerId, lanes: look.lanes, limit, suspects: isSuspect, begin: true });
+    const tookMs = clock.now() - sentAt;
+    suspects.seen(
+      isSuspect ? "suspect" : "ordinary",
+      answer.runs.map((run) => run.runId),
+      answer.suspectsWaiting,
+    );
+    if (!isSuspect) learn(look, answer, limit, tookMs, isPoll);
+    for (const run of answer.runs) parts.execute(run, workerId);
+  };
+
+  /**
+   * A late answer is as good as a lost one. The heartbeat gives back old leases that it does not know, and must not
+   * meet one whose answer is still to be used.
+   */
+  const ask = async (request: ClaimRequest): Promise<Claim> => {
+    const sentAt = clock.now();
+    try {
+      const answer = await store.claimRuns(request);
+      parts.probe("claim.answered");
+      const tookMs = clock.now() - sentAt;
+      if (tookMs <= leaseMs / 6 && request.workerId === registration.workerId) return answer;
+      throw new PawlError(
+        "STORE_UNAVAILABLE",
+        `A claim was answered after ${Math.round(tookMs)} ms, which is too late.`,
+      );
+    } catch (error) {
+      isHinted = true;
+      marks.forget();
+      if (PawlError.is(error, "WORKER_EXPIRED")) parts.expired(request.workerId);
+      throw error;
+    }
+  };
+
+  const learn = (look: Look, answer: Claim, limit: number, tookMs: number, isPoll: boolean): void => {
+    const found = answer.runs.length;
+    marks.found(look, answer.runs, tookMs);
+    isMoreWaiting = found === limit;
+    roomSince = clock.now();
+    fullLookAt = look.isFull || isMoreWaiting ? Number.POSITIVE_INFINITY : marks.fullLookDueAt();
+    if (isPoll && found > 0) isNotified = false;
+    pollTimes = isNotified ? Math.min(rarestPoll, pollTimes * 1.5) : 1;
+    pollAt = roomSince + jittered(parts.pollMs * pollTimes, random);
+  };
+
+  const loop = createLoop("claim", parts, async () => {
+    if (restMs() <= 0) await claim();
+    return restMs();
+  });
+
+  const look = (): void => {
+    isHinted = true;
+    loop.poke();
+  };
+
+  return {
+    start: () => loop.start(),
+    stop: () => loop.stop(),
+    look,
+    hint() {
+      isNotified = true;
+      look();
+    },
+    lookAtAll() {
+      marks.forget();
+      look();
+    },
+    freed(runId) {
+      if (slots.free === 1) roomSince = clock.now();
+      if (suspects.freed(runId)) isHinted = true;
+      loop.poke();
+    },
+  };
+}

@@ -1,0 +1,57 @@
+import { jittered } from "../core/back-off.ts";
+import type { Clock } from "../core/clock.ts";
+import { createLoop, type Loop, type LoopSeams } from "../core/loop.ts";
+import type { Store } from "../store/store.ts";
+
+export interface DueTimerParts extends LoopSeams {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly pollMs: number;
+  /** Runs were made claimable. */
+  readonly woken: () => void;
+}
+
+export interface DueTimer extends Loop {
+  /** A run parked until this long from now. */
+  parked(dueInMs: number): void;
+}
+
+const mostPerTurn = 500;
+
+/** Wakes parked runs when their time has come: on time those it knows of, and at the next poll all others. */
+export function createDueTimer(parts: DueTimerParts): DueTimer {
+  const { store, clock, random } = parts;
+  /** The earliest due time known, by this process's clock. */
+  let nextAt = Number.POSITIVE_INFINITY;
+  let pollAt = 0;
+
+  const restMs = (): number => Math.min(nextAt, pollAt) - clock.now();
+
+  const wakeDue = async (): Promise<void> => {
+    nextAt = Number.POSITIVE_INFINITY;
+    pollAt = 0;
+    const { woken, nextDueAt, now } = await store.wakeDue(mostPerTurn);
+    if (nextDueAt !== null) nextAt = Math.min(nextAt, clock.now() + Math.max(1, nextDueAt - now));
+    if (woken < mostPerTurn) pollAt = clock.now() + jittered(parts.pollMs, random);
+    if (woken > 0) parts.woken();
+  };
+
+  const loop = createLoop("due timer", parts, async () => {
+    if (restMs() <= 0) await wakeDue();
+    return restMs();
+  });
+
+  return {
+    ...loop,
+    poke() {
+      pollAt = 0;
+      loop.poke();
+    },
+    parked(dueInMs) {
+      const at = clock.now() + dueInMs;
+      if (at >= nextAt) return;
+      nextAt = at;
+      if (at < pollAt) loop.poke();
+    },
+  };
+}

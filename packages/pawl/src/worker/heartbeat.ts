@@ -1,0 +1,142 @@
+import type { Clock } from "../core/clock.ts";
+import type { Probe } from "../core/crash-point.ts";
+import type { RunId } from "../core/ids.ts";
+import { createLoop, type Loop, type LoopSeams } from "../core/loop.ts";
+import type { StoreClock } from "../store/store-clock.ts";
+import type { Store } from "../store/store.ts";
+import type { Registration } from "./registration.ts";
+import type { HeldRun, Slots } from "./slots.ts";
+
+export interface HeartbeatParts extends LoopSeams {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly probe: Probe;
+  readonly storeClock: StoreClock;
+  readonly registration: Registration;
+  readonly slots: Slots;
+  readonly leaseMs: number;
+  readonly heartbeatMs: number;
+}
+
+export interface Heartbeat extends Loop {
+  /** This id is no longer alive: let go of all it held, and go on under a new one. */
+  expired(workerId: string): void;
+}
+
+/** More unanswered heartbeats than this would only pile up behind a store that does not answer. */
+const mostUnanswered = 3;
+
+/**
+ * Proves to the store that this worker lives, and compares what each of the two believes it to hold. Lets go of
+ * everything once the last proof must have run out, also while a heartbeat is still unanswered.
+ */
+export function createHeartbeat(parts: HeartbeatParts): Heartbeat {
+  const { store, clock, timers, log, registration, slots, leaseMs, heartbeatMs } = parts;
+  const unanswered = new Set<Promise<void>>();
+  /** When the next turn begins at the latest, unless something blocks the event loop. */
+  let turnDueAt = Number.POSITIVE_INFINITY;
+  let wasBlocked = false;
+  let cancelExpiry = (): void => {};
+
+  const expired = (workerId: string): void => {
+    if (workerId !== registration.workerId || registration.aliveUntil === null) return;
+    cancelExpiry();
+    const held = slots.held();
+    log.warn("The worker's lease has expired; it lets go of its runs and goes on under a new id.", {
+      workerId,
+      runs: held.length,
+      wasBlocked,
+    });
+    // A run that blocks the event loop for a whole lease counts as crashed: given back for free, it would do so for ever.
+    registration.renew(wasBlocked);
+    for (const run of held) slots.drop(run);
+  };
+
+  const isOverdue = (): boolean => clock.now() >= (registration.aliveUntil ?? Number.POSITIVE_INFINITY);
+
+  const expireInTime = (): void => {
+    cancelExpiry();
+    const { aliveUntil, workerId } = registration;
+    if (aliveUntil === null) return;
+    cancelExpiry = timers.after(Math.max(0, aliveUntil - clock.now()), () => {
+      noticeBlock();
+      if (isOverdue()) expired(workerId);
+      else expireInTime();
+    });
+  };
+
+  const noticeBlock = (): void => {
+    const lateMs = clock.now() - turnDueAt;
+    if (lateMs <= leaseMs / 3) return;
+    turnDueAt = Number.POSITIVE_INFINITY;
+    wasBlocked = true;
+    log.warn("The event loop was blocked: move long computations off the main thread, or peers take over.", {
+      blockedMs: Math.round(lateMs),
+      steps: slots.held().flatMap(stepsOf),
+    });
+  };
+
+  const beat = async (): Promise<void> => {
+    const { workerId } = registration;
+    const held = slots.held().map(({ runId, epoch }) => ({ runId, epoch }));
+    const epochs = new Map<RunId, number>(held.map((run) => [run.runId, run.epoch]));
+    const sentAt = clock.now();
+    parts.probe("heartbeat.before");
+    const answer = await store.heartbeat({ workerId, held, unknownAfterMs: Math.ceil(leaseMs / 3) });
+    if (!answer.alive) return expired(workerId);
+
+    wasBlocked = false;
+    registration.heard(workerId, sentAt);
+    parts.storeClock.heard(answer.now, sentAt);
+    expireInTime();
+    for (const runId of answer.told) slots.get(runId, epochs.get(runId))?.execution.told();
+    for (const runId of answer.lost) {
+      const lost = slots.get(runId, epochs.get(runId));
+      if (lost !== undefined) slots.drop(lost);
+    }
+    if (answer.returned > 0) log.info("Gave back runs whose claim was lost.", { runs: answer.returned });
+  };
+
+  /** Sends a heartbeat and waits until it is answered, or the next one is due. */
+  const beatInTime = (): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const cancel = timers.after(heartbeatMs, () => {
+        log.warn("A heartbeat is unanswered; another one is sent.", { workerId: registration.workerId });
+        resolve();
+      });
+      const sent = beat()
+        .then(resolve, reject)
+        .finally(() => {
+          cancel();
+          unanswered.delete(sent);
+        });
+      unanswered.add(sent);
+    });
+
+  const turn = async (): Promise<number> => {
+    noticeBlock();
+    turnDueAt = Number.POSITIVE_INFINITY;
+    if (isOverdue()) expired(registration.workerId);
+    await registration.ensure();
+    expireInTime();
+    const nextAt = clock.now() + heartbeatMs;
+    turnDueAt = nextAt;
+    if (unanswered.size < mostUnanswered) await beatInTime();
+    return turnDueAt - clock.now();
+  };
+  const loop = createLoop("heartbeat", parts, turn, leaseMs / 6);
+
+  return {
+    ...loop,
+    expired,
+    async stop() {
+      await loop.stop();
+      cancelExpiry();
+      await Promise.all(unanswered);
+    },
+  };
+}
+
+function stepsOf({ runId, execution }: HeldRun): readonly { readonly runId: RunId; readonly step: string }[] {
+  return execution.runningSteps().map((step) => ({ runId, step }));
+}

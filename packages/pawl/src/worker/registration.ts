@@ -1,0 +1,83 @@
+import type { Clock } from "../core/clock.ts";
+import type { Ids } from "../core/ids.ts";
+import type { Log } from "../core/log.ts";
+import type { Store } from "../store/store.ts";
+import type { NewWorker } from "../store/worker-record.ts";
+
+/** Under which id the store knows this worker. An id that may have expired is never used again. */
+export interface Registration {
+  readonly workerId: string;
+  /** Until when, by this process's clock, the store surely counts it as alive; null while it is not registered. */
+  readonly aliveUntil: number | null;
+  /** Registers unless that is done. */
+  ensure(): Promise<void>;
+  /** The store heard from this id no earlier than this instant of the process's clock. */
+  heard(workerId: string, sentAt: number): void;
+  /**
+   * Takes a new id, registered by the next `ensure`. What the old one held is given back then; with `isSuspect` it is
+   * left to the sweep, which counts it as a crash.
+   */
+  renew(isSuspect: boolean): void;
+}
+
+export function createRegistration(
+  seams: { readonly store: Store; readonly clock: Clock; readonly ids: Ids; readonly log: Log },
+  worker: Omit<NewWorker, "id">,
+): Registration {
+  const { store, clock, ids, log } = seams;
+  let workerId = ids.next();
+  let aliveUntil: number | null = null;
+  let registering: Promise<void> | null = null;
+  let toRetire: string[] = [];
+
+  const register = async (): Promise<void> => {
+    const sentAt = clock.now();
+    try {
+      await store.registerWorker({ ...worker, id: workerId });
+    } catch (error) {
+      // It may have been registered, and would expire too early when registered again later: use it no more.
+      workerId = ids.next();
+      throw error;
+    }
+    aliveUntil = sentAt + worker.leaseMs;
+    await retire();
+  };
+
+  const retire = async (): Promise<void> => {
+    const expired = toRetire;
+    toRetire = [];
+    try {
+      for (const id of expired) await store.retireWorker(id);
+    } catch (error) {
+      log.warn("An expired worker's runs could not be given back; the sweep will find them.", {
+        expired,
+        error,
+      });
+    }
+  };
+
+  return {
+    get workerId() {
+      return workerId;
+    },
+    get aliveUntil() {
+      return aliveUntil;
+    },
+    async ensure() {
+      if (aliveUntil !== null) return;
+      registering ??= register().finally(() => {
+        registering = null;
+      });
+      await registering;
+    },
+    heard(id, sentAt) {
+      if (id === workerId && aliveUntil !== null) aliveUntil = Math.max(aliveUntil, sentAt + worker.leaseMs);
+    },
+    renew(isSuspect) {
+      if (aliveUntil === null) return;
+      if (!isSuspect) toRetire.push(workerId);
+      workerId = ids.next();
+      aliveUntil = null;
+    },
+  };
+}

@@ -1,0 +1,38 @@
+import { describe } from "vitest";
+import { describeClaiming } from "./claiming.ts";
+import { describeControl } from "./control.ts";
+import { describeCreating } from "./creating.ts";
+import { describeEnding } from "./ending.ts";
+import { describeFencing } from "./fencing.ts";
+import type { CreateHarness } from "./harness.ts";
+import { describeHolding } from "./holding.ts";
+import { describeListening } from "./listening.ts";
+import { describeParking } from "./parking.ts";
+import { describeReading } from "./reading.ts";
+import { describeRepeating } from "./repeating.ts";
+import { createStoreTest } from "./store-test.ts";
+import { describeSweeping } from "./sweeping.ts";
+import { describeTelling } from "./telling.ts";
+import { describeWakingDue } from "./waking-due.ts";
+import { describeWorkers } from "./workers.ts";
+
+/** All that a store promises (docs/store.md), as tests. */
+export function describeStore(name: string, createHarness: CreateHarness): void {
+  const test = createStoreTest(createHarness);
+  describe(`what a store promises: ${name}`, () => {
+    describeCreating(test);
+    describeClaiming(test);
+    describeHolding(test);
+    describeParking(test);
+    describeEnding(test);
+    describeFencing(test);
+    describeRepeating(test);
+    describeTelling(test);
+    describeControl(test);
+    describeWakingDue(test);
+    describeWorkers(test);
+    describeSweeping(test);
+    describeReading(test);
+    describeListening(test);
+  });
+}

@@ -1,0 +1,71 @@
+import pg from "pg";
+import { parseDuration } from "../../src/core/duration.ts";
+import { shardOf } from "../../src/core/ids.ts";
+import { createPostgresStore, type PostgresStore } from "../../src/postgres/postgres-store.ts";
+import { bindSchema, schemaName } from "../../src/postgres/schema-name.ts";
+import { tellInTransaction } from "../../src/postgres/transitions/tell-runs.ts";
+import { systemRandom } from "../../src/system/system-random.ts";
+import { systemTimers } from "../../src/system/system-timers.ts";
+import type { StoreHarness } from "../conformance/harness.ts";
+import { takeSnapshot } from "./snapshot.ts";
+import { advanceTestClock, createTestClock, testClockSql } from "./test-clock.ts";
+
+export interface PostgresHarness extends StoreHarness {
+  readonly store: PostgresStore;
+  readonly pool: pg.Pool;
+  /** Removes every row, so that the next test begins with an empty store. */
+  clear(): Promise<void>;
+}
+
+const tables = ["run", "ready", "lease", "parked", "event", "inbox", "key", "worker", "queue"];
+
+/** A migrated schema whose clock stands still, in this database. */
+export async function createPostgresHarness(
+  url: string,
+  name = "pawl",
+  options: { listen?: boolean } = {},
+): Promise<PostgresHarness> {
+  const schema = schemaName(name);
+  const pool = new pg.Pool({ connectionString: url, max: 10 });
+  await createTestClock(pool, schema);
+  const store = createPostgresStore({
+    pool,
+    schema: name,
+    clock: testClockSql,
+    timers: systemTimers,
+    random: systemRandom,
+    listen: options.listen ?? true,
+  });
+  await store.migrate();
+  const sql = (text: string): string => bindSchema(text, schema, testClockSql);
+  return {
+    store,
+    pool,
+    clock: { advance: (duration) => advanceTestClock(pool, schema, parseDuration(duration)) },
+    snapshot: () => takeSnapshot(pool, schema),
+    async insertMessage({ id, runId, topic, data, idempotencyKey }) {
+      const values = [
+        shardOf(runId),
+        id,
+        runId,
+        topic,
+        data?.json ?? null,
+        data?.notes ?? null,
+        idempotencyKey,
+      ];
+      await pool.query(sql(tellInTransaction.text), values);
+    },
+    async setQueuePaused(queue, paused) {
+      const text = `insert into {schema}.queue (name, paused_at) values ($1, case when $2 then now() end)
+                    on conflict (name) do update set paused_at = excluded.paused_at`;
+      await pool.query(sql(text), [queue, paused]);
+    },
+    async clear() {
+      await pool.query(sql(tables.map((table) => `truncate {schema}.${table}`).join("; ")));
+    },
+    async close() {
+      await store.close();
+      await pool.end();
+    },
+  };
+}

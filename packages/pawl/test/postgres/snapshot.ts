@@ -1,0 +1,49 @@
+import type pg from "pg";
+import { bindSchema, type SchemaName } from "../../src/postgres/schema-name.ts";
+import type { StoreSnapshot } from "../../src/store/snapshot.ts";
+
+const ms = (column: string): string => `floor(extract(epoch from ${column}) * 1000)::float8`;
+
+/** JSON text and notes, in the snapshot's form. */
+const payload = (json: string, notes: string): string =>
+  `case when ${json} is not null then case when ${notes} is null then json_build_object('value', ${json})
+        else json_build_object('value', ${json}, 'notes', ${notes}) end end`;
+
+const room = `run_id as "runId", epoch, last_seq as "lastSeq", attempt, failures, crashes, suspicion`;
+
+const queries: Record<keyof StoreSnapshot, string> = {
+  runs: `select id, workflow, version, queue, priority, ${payload("input", "input_notes")} as input, key,
+                ${ms("expires_at")} as "expiresAt", ${ms("deadline_at")} as "deadlineAt", parent_id as "parentId",
+                parent_request as "parentRequest", coalesce(root_id, id) as "rootId", depth, ${ms("created_at")} as "createdAt",
+                status, ${payload("output", "output_notes")} as output, ${payload("error", "error_notes")} as error,
+                ${ms("ended_at")} as "endedAt"
+           from {schema}.run order by id`,
+  ready: `select ${room}, told, ${ms("ready_at")} as "readyAt" from {schema}.ready order by run_id`,
+  lease: `select ${room}, told, worker_id as "workerId", ${ms("claimed_at")} as "claimedAt", ${ms("began_at")} as "begunAt",
+                 crash_limit as "crashLimit"
+            from {schema}.lease order by run_id`,
+  parked: `select ${room}, reason, ${ms("due_at")} as "dueAt", array(select w from unnest(wants) w order by w collate "C") as wants
+             from {schema}.parked order by run_id`,
+  events: `select run_id as "runId", seq, kind, ${ms("at")} as at, name, attempt, ${ms("began_at")} as "beganAt",
+                  ${ms("due_at")} as "dueAt", ${payload("data", "notes")} as data
+             from {schema}.event order by run_id, seq`,
+  inbox: `select run_id as "runId", id, topic, name, ${payload("data", "notes")} as data,
+                 idempotency_key as "idempotencyKey", ${ms("sent_at")} as "sentAt", taken_seq as "takenSeq"
+            from {schema}.inbox order by run_id, id`,
+  keys: `select key, run_id as "runId" from {schema}.key order by key collate "C"`,
+  workers: `select id, lease_ms as "leaseMs", ${ms("heard_at")} as "heardAt", ${ms("ended_at")} as "endedAt",
+                   held_at_end as "heldAtEnd"
+              from {schema}.worker order by id`,
+};
+
+const members = Object.entries(queries).map(
+  ([name, sql]) => `'${name}', (select coalesce(json_agg(rows), '[]') from (${sql}) rows)`,
+);
+const query = `select json_build_object(${members.join(", ")}) as snapshot`;
+
+/** The whole state of a schema at one moment, in the form that the memory store's snapshot has. */
+export async function takeSnapshot(database: Pick<pg.ClientBase, "query">, schema: SchemaName): Promise<StoreSnapshot> {
+  const named = { name: `snapshot_${schema.channel}`, text: bindSchema(query, schema, "") };
+  const { rows } = await database.query<{ snapshot: StoreSnapshot }>(named);
+  return rows[0]!.snapshot;
+}

@@ -1,0 +1,217 @@
+import { expect, test } from "vitest";
+import { PawlError } from "../../src/core/error.ts";
+import { workflow } from "../../src/runtime/workflow.ts";
+import { createEngine } from "./engine.ts";
+import { createGate } from "./gate.ts";
+
+const options = { version: 1, crashLimit: 1_000 } as const;
+
+test("a cancelled wait rejects, the code cleans up, and no step starts any more", async () => {
+  const engine = createEngine();
+  const seen: string[] = [];
+  const waiting = workflow({ ...options, name: "waiting" }, async (ctx) => {
+    try {
+      await ctx.waitForSignal("never");
+    } catch (error) {
+      seen.push((error as PawlError).code);
+      await ctx.step("late", () => void seen.push("late step")).catch((late: PawlError) => seen.push(`late ${late.code}`));
+      throw error;
+    } finally {
+      seen.push("finally");
+    }
+  });
+  const id = await engine.start(waiting);
+  await engine.idle();
+  await engine.tell(id, "cancel", { reason: "enough" });
+  await engine.idle();
+  expect((await engine.store.getRun(id))?.status).toBe("cancelled");
+  expect(seen).toEqual(["RUN_CANCELLED", "late RUN_CANCELLED", "finally"]);
+  expect(await engine.facts(id)).toEqual(["cancel_requested", "cancelled"]);
+  expect((await engine.history(id))[0]?.data?.json).toBe('{"reason":"enough"}');
+});
+
+test("a running step is told to stop, waited for and recorded, and the code gets what it did", async () => {
+  const engine = createEngine();
+  const gate = createGate();
+  const seen: unknown[] = [];
+  const working = workflow({ ...options, name: "working" }, async (ctx) => {
+    const other = ctx.waitForSignal("never").catch((error: PawlError) => seen.push(error.code));
+    const charged = await ctx.step("charge", async ({ signal }) => {
+      await gate.opened;
+      return `charged, aborted: ${signal.aborted}`;
+    });
+    seen.push(charged);
+    await other;
+    await ctx.step("ship", () => void seen.push("shipped"));
+  });
+  const id = await engine.start(working);
+  await engine.idle();
+  await engine.tell(id, "cancel");
+  await engine.idle();
+  expect(seen).toEqual(["RUN_CANCELLED"]);
+  expect((await engine.store.getRun(id))?.status).toBe("running");
+  gate.open();
+  await engine.idle();
+  expect((await engine.store.getRun(id))?.status).toBe("cancelled");
+  expect(seen).toEqual(["RUN_CANCELLED", "charged, aborted: true"]);
+  expect(await engine.facts(id)).toEqual(["cancel_requested", "step_completed charge", "cancelled"]);
+});
+
+test("a run that returns although it was cancelled ends as cancelled", async () => {
+  const engine = createEngine();
+  const stubborn = workflow({ ...options, name: "stubborn" }, async (ctx) => {
+    await ctx.sleep("1d").catch(() => {});
+    return "done";
+  });
+  const id = await engine.start(stubborn);
+  await engine.idle();
+  await engine.tell(id, "cancel");
+  await engine.idle();
+  const run = await engine.store.getRun(id);
+  expect([run?.status, run?.output]).toEqual(["cancelled", null]);
+});
+
+test("code that never ran is not begun only to be stopped", async () => {
+  const engine = createEngine();
+  let isCalled = false;
+  const job = workflow({ ...options, name: "job" }, async () => void (isCalled = true));
+  const id = await engine.start(job, undefined, { deadlineAt: engine.clock.now() });
+  await engine.idle();
+  expect((await engine.store.getRun(id))?.status).toBe("timed_out");
+  expect(isCalled).toBe(false);
+});
+
+test("cancelling a parent cancels the child it waits for", async () => {
+  const engine = createEngine();
+  const child = workflow({ ...options, name: "child" }, async (ctx) => ctx.sleep("1d"));
+  const parent = workflow({ ...options, name: "parent" }, async (ctx) => ctx.call(child));
+  engine.register(child);
+  const id = await engine.start(parent);
+  await engine.idle();
+  await engine.tell(id, "cancel");
+  await engine.idle();
+  const runs = await engine.store.listRuns({ limit: 10 });
+  expect(runs.map((run) => [run.workflow, run.status])).toEqual([
+    ["child", "cancelled"],
+    ["parent", "cancelled"],
+  ]);
+});
+
+test("a child that was cancelled rejects in its parent", async () => {
+  const engine = createEngine();
+  const child = workflow({ ...options, name: "child" }, async (ctx) => ctx.sleep("1d"));
+  const parent = workflow({ ...options, name: "parent" }, async (ctx) =>
+    ctx.call(child).catch((error: PawlError) => [error.code, error.details["runId"]]),
+  );
+  engine.register(child);
+  const id = await engine.start(parent);
+  await engine.idle();
+  const [childRun] = await engine.store.listRuns({ limit: 1, workflow: "child" });
+  await engine.tell(childRun!.id, "cancel");
+  await engine.idle();
+  expect(await engine.output(id)).toEqual(["RUN_CANCELLED", childRun!.id]);
+});
+
+/** Cancels after the n-th write, with and without a crash right after it. */
+test("a cancel at any moment ends the run as cancelled, and no step starts once the store has said so", async () => {
+  const ends = new Set<string | undefined>();
+  for (let moment = 0; moment <= 8; moment++) {
+    for (const crashesToo of [false, true]) {
+      let cancelledAt: number | null = null;
+      const engine = createEngine({
+        crashAt: (call, when) => crashesToo && call === moment + 1 && when === "after",
+      });
+      const cleaned: string[] = [];
+      const trip = workflow({ ...options, name: "trip" }, async (ctx) => {
+        const book = (name: string): Promise<string> =>
+          ctx.step(name, () => {
+            const isKnown = engine.store.snapshot().events.some(({ kind }) => kind === "cancel_requested");
+            expect(isKnown, `step ${name} starts after the cancel`).toBe(false);
+            return name;
+          });
+        try {
+          await Promise.all([book("flight"), book("hotel")]);
+          await ctx.sleep("1h");
+          await book("car");
+          await ctx.waitForSignal("pay", { timeout: "1h" });
+          return await book("train");
+        } finally {
+          cleaned.push("cleaned");
+        }
+      });
+      const id = await engine.start(trip);
+      for (let turns = 0; turns < 100 && engine.writes() < moment; turns++) {
+        await engine.pass(engine.store.snapshot().parked.length > 0 ? 3_600_000 : 0);
+      }
+      await engine.tell(id, "cancel");
+      cancelledAt = engine.writes();
+      const run = await engine.end(id);
+      ends.add(run.status);
+      const facts = await engine.facts(id);
+      if (run.status === "cancelled") {
+        expect(facts.filter((fact) => fact === "cancel_requested"), `moment ${moment}, writes ${cancelledAt}`).toHaveLength(1);
+        expect(facts.at(-1)).toBe("cancelled");
+        if (facts.length > 2) expect(cleaned.at(-1)).toBe("cleaned");
+      }
+    }
+  }
+  expect(ends).toContain("cancelled");
+});
+
+test("a run past its deadline times out", async () => {
+  const engine = createEngine();
+  const seen: string[] = [];
+  const slow = workflow({ ...options, name: "slow" }, async (ctx) => {
+    try {
+      await ctx.step("work", () => 1);
+      await ctx.sleep("1d");
+    } catch (error) {
+      seen.push((error as PawlError).code);
+      throw error;
+    }
+  });
+  const id = await engine.start(slow, undefined, { deadlineAt: engine.clock.now() + 60_000 });
+  await engine.pass(59_999);
+  expect((await engine.store.getRun(id))?.status).toBe("waiting");
+  await engine.pass(1);
+  expect((await engine.store.getRun(id))?.status).toBe("timed_out");
+  expect(seen).toEqual(["RUN_TIMED_OUT"]);
+  expect((await engine.facts(id)).slice(-2)).toEqual(["cancel_requested deadline", "timed_out"]);
+});
+
+test("a deadline that passes while a step runs aborts the step", async () => {
+  const engine = createEngine();
+  const reasons: string[] = [];
+  const slow = workflow({ ...options, name: "slow" }, async (ctx) =>
+    ctx.step("work", ({ signal }) => {
+      return new Promise((_resolve, reject) => {
+        signal.addEventListener("abort", () => {
+          reasons.push((signal.reason as PawlError).code);
+          reject(signal.reason);
+        });
+      });
+    }),
+  );
+  const id = await engine.start(slow, undefined, { deadlineAt: engine.clock.now() + 60_000 });
+  await engine.pass(60_000);
+  expect((await engine.store.getRun(id))?.status).toBe("timed_out");
+  expect(reasons).toEqual(["RUN_TIMED_OUT"]);
+});
+
+test("a child gets the earlier of its own and its parent's deadline", async () => {
+  const engine = createEngine();
+  const quick = workflow({ ...options, name: "quick", timeout: "1m" }, async (ctx) => ctx.sleep("1d"));
+  const patient = workflow({ ...options, name: "patient", timeout: "9d" }, async (ctx) => ctx.sleep("1d"));
+  const parent = workflow({ ...options, name: "parent" }, async (ctx) => {
+    const codes = [quick, patient].map((child) => ctx.call(child).catch((error: PawlError) => error.code));
+    return Promise.all(codes);
+  });
+  engine.register(quick, patient);
+  const startedAt = engine.clock.now();
+  const id = await engine.start(parent, undefined, { deadlineAt: startedAt + 3_600_000 });
+  await engine.idle();
+  const deadlines = engine.store.snapshot().runs.map((run) => [run.workflow, run.deadlineAt! - startedAt]);
+  expect(Object.fromEntries(deadlines)).toEqual({ parent: 3_600_000, quick: 60_000, patient: 3_600_000 });
+  await engine.end(id);
+  expect((await engine.store.getRun(id))?.status).toBe("timed_out");
+});

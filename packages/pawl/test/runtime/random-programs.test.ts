@@ -1,0 +1,151 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { Context } from "../../src/runtime/context.ts";
+import { workflow } from "../../src/runtime/workflow.ts";
+import { createEngine, type Engine, type EngineOptions } from "./engine.ts";
+
+type Program =
+  | { readonly kind: "step"; readonly name: string; readonly fails: boolean }
+  | { readonly kind: "sleep"; readonly ms: number }
+  | { readonly kind: "wait"; readonly isSent: boolean; readonly hasTimeout: boolean }
+  | { readonly kind: "call" }
+  | { readonly kind: "seq" | "all" | "settled" | "race"; readonly parts: readonly Program[] };
+
+const leaf: fc.Arbitrary<Program> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant("step" as const), name: fc.constantFrom("a", "b/c", "d"), fails: fc.boolean() }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant("sleep" as const), ms: fc.constantFrom(0, 1_000, 20_000, 3_600_000) }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant("wait" as const), isSent: fc.boolean(), hasTimeout: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.constant({ kind: "call" as const }) },
+);
+
+function programs(...groups: readonly ("seq" | "all" | "settled" | "race")[]): fc.Arbitrary<Program> {
+  const { tree } = fc.letrec<{ tree: Program }>((tie) => ({
+    tree: fc.oneof(
+      { maxDepth: 4, depthIdentifier: "program" },
+      leaf,
+      fc.record({ kind: fc.constantFrom(...groups), parts: fc.array(tie("tree"), { minLength: 1, maxLength: 4, depthIdentifier: "program" }) }),
+    ),
+  }));
+  return tree.map((program) => ({ kind: "seq", parts: [program, { kind: "step", name: "last", fails: false }] }));
+}
+
+/** Which writes kill the worker: the n-th entry stands for the n-th write. */
+const crashes = fc.array(fc.constantFrom("none", "none", "none", "before", "after"), { maxLength: 40 });
+
+interface Trial {
+  readonly output: unknown;
+  readonly status: string;
+  /** What each execution of the run saw, in order. */
+  readonly traces: readonly (readonly string[])[];
+}
+
+async function run(program: Program, options: EngineOptions = {}): Promise<Trial> {
+  const engine = createEngine(options);
+  const traces: string[][] = [];
+  const child = workflow({ name: "child", version: 1, crashLimit: 1_000 }, async (ctx, n: number) => {
+    await ctx.sleep("1m");
+    return ctx.step("double", () => n * 2);
+  });
+  const tested = workflow({ name: "tested", version: 1, crashLimit: 1_000 }, async (ctx) => {
+    const trace: string[] = [];
+    traces.push(trace);
+    return interpret(engine, ctx, child, trace, program);
+  });
+  engine.register(child, tested);
+  const id = await engine.start(tested);
+  for (let n = 0; n < countSent(program); n++) await engine.tell(id, `signal:sent ${n}`, n);
+  const { status } = await engine.end(id);
+  return { output: await engine.output(id), status, traces };
+}
+
+function interpret(
+  engine: Engine,
+  ctx: Context,
+  child: ReturnType<typeof workflow<number, number>>,
+  trace: string[],
+  program: Program,
+): Promise<unknown> {
+  // Numbered by place, not by time: chains may overtake each other.
+  const signals = { sent: 0, missing: 0 };
+  const plan = (node: Program): (() => Promise<unknown>) => {
+    switch (node.kind) {
+      case "step":
+        return () => ctx.step(node.name, checked(node));
+      case "sleep":
+        return () => ctx.sleep(node.ms).then(() => "slept");
+      case "wait": {
+        const name = node.isSent ? `sent ${signals.sent++}` : `missing ${signals.missing++}`;
+        return () => (node.isSent && !node.hasTimeout ? ctx.waitForSignal(name) : ctx.waitForSignal(name, { timeout: "10d" }));
+      }
+      case "call":
+        return () => ctx.call(child, 21);
+      default: {
+        const parts = node.parts.map(plan);
+        return () => group(node.kind, parts.map((part) => () => observe(part)));
+      }
+    }
+  };
+
+  const checked = (node: Program & { kind: "step" }) => (step: { idempotencyKey: string }) => {
+    const key = step.idempotencyKey.slice(ctx.run.id.length + 1);
+    const isRecorded = engine.store
+      .snapshot()
+      .events.some(({ runId, name, kind }) => runId === ctx.run.id && name === key && kind.startsWith("step_"));
+    expect(isRecorded, `step ${key} runs again`).toBe(false);
+    if (node.fails) throw new Error(`failed ${key}`);
+    return key;
+  };
+
+  /** Failures are results here: a run of theirs would end in the middle. */
+  const observe = async (part: () => Promise<unknown>): Promise<unknown> => {
+    const result = await part().catch((error: Error) => error.message);
+    trace.push(`${JSON.stringify(result)} ${ctx.now()} ${ctx.random()} ${ctx.uuid()}`);
+    return result;
+  };
+  return plan(program)();
+}
+
+async function group(kind: "seq" | "all" | "settled" | "race", parts: readonly (() => Promise<unknown>)[]): Promise<unknown> {
+  if (kind === "all") return Promise.all(parts.map((part) => part()));
+  if (kind === "race") return Promise.race(parts.map((part) => part()));
+  if (kind === "settled") return Promise.allSettled(parts.map((part) => part()));
+  const results: unknown[] = [];
+  for (const part of parts) results.push(await part());
+  return results;
+}
+
+function countSent(program: Program): number {
+  if (program.kind === "wait") return program.isSent ? 1 : 0;
+  return "parts" in program ? program.parts.reduce((sum, part) => sum + countSent(part), 0) : 0;
+}
+
+/** An execution may be killed early, but as far as it came it saw the same as the one that came furthest. */
+function expectPrefixes(traces: Trial["traces"]): void {
+  const longest = traces.reduce((most, trace) => (trace.length > most.length ? trace : most), []);
+  for (const trace of traces) expect(trace).toEqual(longest.slice(0, trace.length));
+}
+
+const runs = Number(process.env["PAWL_PROPERTY_RUNS"] ?? 60);
+
+test("a program that is interrupted anywhere ends as if it had not been", async () => {
+  await fc.assert(
+    fc.asyncProperty(programs("seq", "all", "settled"), crashes, async (program, plan) => {
+      const undisturbed = await run(program);
+      const crashed = await run(program, { crashAt: (call, when) => plan[call - 1] === when });
+      expect([crashed.status, crashed.output]).toEqual([undisturbed.status, undisturbed.output]);
+      expect(crashed.status).toBe("completed");
+    }),
+    { numRuns: runs },
+  );
+});
+
+test("every execution of a run sees what the one before it saw, in the same order, races included", async () => {
+  await fc.assert(
+    fc.asyncProperty(programs("seq", "all", "race"), crashes, async (program, plan) => {
+      const { status, traces } = await run(program, { crashAt: (call, when) => plan[call - 1] === when });
+      expect(status).toBe("completed");
+      expectPrefixes(traces);
+    }),
+    { numRuns: runs },
+  );
+});

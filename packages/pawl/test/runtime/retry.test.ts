@@ -1,0 +1,168 @@
+import { expect, test } from "vitest";
+import { NonRetryableError } from "../../src/core/retry.ts";
+import { workflow } from "../../src/runtime/workflow.ts";
+import { createEngine } from "./engine.ts";
+import { createGate } from "./gate.ts";
+
+const options = { version: 1, crashLimit: 1_000 } as const;
+
+test("a failed attempt is followed by another: failed steps run again, finished ones do not", async () => {
+  const engine = createEngine();
+  const called: string[] = [];
+  const flaky = workflow({ ...options, name: "flaky" }, async (ctx) => {
+    await ctx.step("good", () => void called.push("good"));
+    await ctx.step("bad", ({ attempt }) => {
+      called.push(`bad ${attempt}`);
+      if (attempt < 3) throw new Error(`attempt ${attempt}`);
+    });
+    return ctx.run.attempt;
+  });
+  const id = await engine.start(flaky);
+  await engine.end(id);
+  expect(await engine.output(id)).toBe(3);
+  expect(called).toEqual(["good", "bad 1", "bad 2", "bad 3"]);
+  expect(await engine.facts(id)).toEqual([
+    "step_completed good",
+    "step_failed bad",
+    "attempt_failed",
+    "step_failed bad",
+    "attempt_failed",
+    "step_completed bad",
+    "completed",
+  ]);
+});
+
+test("pauses between attempts follow the policy", async () => {
+  const engine = createEngine();
+  const at: number[] = [];
+  const retry = { attempts: 4, initial: "10s", max: "25s", jitter: false } as const;
+  const failing = workflow({ ...options, name: "failing", retry }, async (ctx) => {
+    at.push(engine.clock.now());
+    throw new TypeError(`attempt ${ctx.run.attempt}`);
+  });
+  const id = await engine.start(failing);
+  const run = await engine.end(id);
+  expect(at.map((instant) => instant - at[0]!)).toEqual([0, 10_000, 30_000, 55_000]);
+  expect(run.status).toBe("failed");
+  expect(JSON.parse(run.error!.json)).toMatchObject({ name: "TypeError", message: "attempt 4" });
+});
+
+test("an error that says so is not retried, whether a step or the code throws it", async () => {
+  const engine = createEngine();
+  const code = workflow({ ...options, name: "code" }, async () => {
+    throw new NonRetryableError("no use");
+  });
+  const step = workflow({ ...options, name: "step" }, async (ctx) =>
+    ctx.step("try", () => {
+      throw new NonRetryableError("no use");
+    }),
+  );
+  for (const tested of [code, step]) {
+    const id = await engine.start(tested);
+    await engine.idle();
+    const run = await engine.store.getRun(id);
+    expect([run?.status, run?.attempt]).toEqual(["failed", null]);
+    expect(await engine.facts(id)).not.toContain("attempt_failed");
+  }
+});
+
+test("a failed child is started anew by the next attempt, a finished one is not", async () => {
+  const engine = createEngine();
+  let isBroken = true;
+  const child = workflow({ ...options, name: "child", retry: { attempts: 1 } }, async (_ctx, mayFail: boolean) => {
+    if (mayFail && isBroken) throw new Error("broken");
+    return "fine";
+  });
+  const parent = workflow({ ...options, name: "parent" }, async (ctx) => {
+    const results = [await ctx.call(child, false)];
+    results.push(await ctx.call(child, true));
+    return results;
+  });
+  engine.register(child);
+  const id = await engine.start(parent);
+  await engine.idle();
+  isBroken = false;
+  await engine.end(id);
+  expect(await engine.output(id)).toEqual(["fine", "fine"]);
+  expect(await engine.store.listRuns({ limit: 10, workflow: "child" })).toHaveLength(3);
+});
+
+test("an attempt does not fail before its running steps have ended, and keeps what they did", async () => {
+  const engine = createEngine();
+  const gate = createGate();
+  const called: string[] = [];
+  const parallel = workflow({ ...options, name: "parallel" }, async (ctx) =>
+    Promise.all([
+      ctx.step("fails", ({ attempt }) => {
+        if (attempt === 1) throw new Error("first");
+        return null;
+      }),
+      ctx.step("slow", async () => {
+        called.push("slow");
+        await gate.opened;
+        return "kept";
+      }),
+    ]),
+  );
+  const id = await engine.start(parallel);
+  await engine.pass(120_000);
+  expect((await engine.store.getRun(id))?.status).toBe("running");
+  expect(engine.log.map(({ message }) => message)).toContain("The run has ended but for steps that do not return.");
+  gate.open();
+  await engine.end(id);
+  expect(await engine.output(id)).toEqual([null, "kept"]);
+  expect(called).toEqual(["slow"]);
+});
+
+test("a next attempt may take another way than the last", async () => {
+  const engine = createEngine();
+  const detour = workflow({ ...options, name: "detour" }, async (ctx) => {
+    if (ctx.run.attempt === 1) {
+      await ctx.step("left", () => 1);
+      const child = ctx.waitForSignal("never", { timeout: "1h" });
+      await ctx.step("fail", () => {
+        throw new Error("dead end");
+      });
+      await child;
+    }
+    await ctx.step("right", () => 2);
+    await ctx.sleep("1m");
+    return "there";
+  });
+  const id = await engine.start(detour);
+  await engine.end(id);
+  expect(await engine.output(id)).toBe("there");
+});
+
+test("a result or an output that cannot be recorded fails with its place", async () => {
+  const engine = createEngine();
+  const result = workflow({ ...options, name: "result", retry: { attempts: 1 } }, async (ctx) =>
+    ctx.step("read", () => ({ rows: [{ at: new Date(0) }] })),
+  );
+  const output = workflow({ ...options, name: "output" }, async () => ({ size: 10n }));
+  for (const [tested, place] of [
+    [result, "$.rows[0].at"],
+    [output, "$.size"],
+  ] as const) {
+    const id = await engine.start(tested);
+    const run = await engine.end(id);
+    expect(run.status).toBe("failed");
+    expect(JSON.parse(run.error!.json)).toMatchObject({ code: "INVALID_PAYLOAD", message: expect.stringContaining(place) });
+  }
+});
+
+test("whatever is thrown is recorded", async () => {
+  const thrown: readonly unknown[] = [undefined, null, "text", 7n, Symbol("s"), { a: 1 }, new (class Odd extends Error {})("odd")];
+  for (const value of thrown) {
+    const engine = createEngine();
+    const failing = workflow({ ...options, name: "failing", retry: { attempts: 1 } }, async (ctx) => {
+      await ctx.step("throw", () => {
+        throw value;
+      });
+    });
+    const id = await engine.start(failing);
+    const run = await engine.end(id);
+    expect(run.status).toBe("failed");
+    expect(JSON.parse(run.error!.json).message).toBeTypeOf("string");
+  }
+});

@@ -1,0 +1,57 @@
+import { expect, test } from "vitest";
+import { workflow } from "../../src/runtime/workflow.ts";
+import { createEngine } from "./engine.ts";
+
+test("a workflow's steps run once each, in order, and its output is stored", async () => {
+  const engine = createEngine();
+  const called: string[] = [];
+  const greet = workflow({ name: "greet", version: 1 }, async (ctx, name: string) => {
+    const hello = await ctx.step("hello", () => (called.push("hello"), `Hello ${name}`));
+    return ctx.step("shout", () => (called.push("shout"), hello.toUpperCase()));
+  });
+  const id = await engine.start(greet, "Ann");
+  await engine.idle();
+  expect(await engine.output(id)).toBe("HELLO ANN");
+  expect(called).toEqual(["hello", "shout"]);
+  expect(await engine.facts(id)).toEqual(["step_completed hello", "step_completed shout", "completed"]);
+  expect(engine.calls).toEqual(["record", "record", "end"]);
+});
+
+test("a sleep parks the run in one call, and its timer never fires early", async () => {
+  const engine = createEngine();
+  const nap = workflow({ name: "nap", version: 1 }, async (ctx) => {
+    await ctx.sleep("1h");
+    return ctx.now();
+  });
+  const id = await engine.start(nap);
+  const startedAt = engine.clock.now();
+  await engine.idle();
+  expect(engine.calls).toEqual(["park"]);
+  await engine.pass(3_599_999);
+  expect((await engine.store.getRun(id))?.status).toBe("waiting");
+  await engine.pass(1);
+  expect(await engine.output(id)).toBe(startedAt + 3_600_000);
+  expect(await engine.facts(id)).toEqual(["timer_set sleep", "timer_fired sleep", "completed"]);
+});
+
+test("a signal wakes the run that waits for it", async () => {
+  const engine = createEngine();
+  const wait = workflow({ name: "wait", version: 1 }, async (ctx) => ctx.waitForSignal<{ n: number }>("go"));
+  const id = await engine.start(wait);
+  await engine.idle();
+  await engine.tell(id, "signal:go", { n: 1 });
+  await engine.idle();
+  expect(await engine.output(id)).toEqual({ n: 1 });
+  expect(await engine.facts(id)).toEqual(["signal_received signal:go", "completed"]);
+});
+
+test("a parent waits for its child's output", async () => {
+  const engine = createEngine();
+  const child = workflow({ name: "child", version: 1 }, async (_ctx, n: number) => n * 2);
+  const parent = workflow({ name: "parent", version: 1 }, async (ctx) => (await ctx.call(child, 21)) + 0.5);
+  engine.register(child);
+  const id = await engine.start(parent);
+  await engine.idle();
+  expect(await engine.output(id)).toBe(42.5);
+  expect(await engine.facts(id)).toEqual(["child_started child", "child_ended child", "completed"]);
+});

@@ -1,0 +1,135 @@
+import type { RunId } from "../../src/core/ids.ts";
+import type { ClaimRequest, Lane } from "../../src/store/lease.ts";
+import type { NewRun } from "../../src/store/run-record.ts";
+import type { Store } from "../../src/store/store.ts";
+import { createClaimLoop, type ClaimLoop } from "../../src/worker/claim-loop.ts";
+import { createRegistration, type Registration } from "../../src/worker/registration.ts";
+import { createSlots, type HeldRun, type Slots } from "../../src/worker/slots.ts";
+import { createManualWorld, type ManualWorld } from "../manual-world.ts";
+
+export const leaseMs = 15_000;
+
+const lane: Lane = { queue: "default", workflow: "work", version: 1, after: null, crashLimit: 3 };
+/** Where runs wait that are to become suspects; nothing else comes here. */
+const crashingLane: Lane = { ...lane, queue: "crashing" };
+
+/** A claim loop whose runs take as long as the test wants. */
+export interface Claimer extends ManualWorld {
+  readonly loop: ClaimLoop;
+  readonly slots: Slots;
+  readonly registration: Registration;
+  readonly claims: readonly ClaimRequest[];
+  readonly expired: readonly string[];
+  start(run?: Partial<NewRun>): Promise<RunId>;
+  startMany(count: number): Promise<void>;
+  heldIds(): readonly RunId[];
+  /** Starts a run that then kills the only worker that holds it. */
+  startSuspect(): Promise<RunId>;
+  /** Ends this run, or that many of those held. */
+  end(which: RunId | number): Promise<void>;
+}
+
+export function createClaimer(
+  concurrency: number,
+  wrap: (store: Store) => Partial<Store> = () => ({}),
+): Claimer {
+  const world = createManualWorld();
+  const claims: ClaimRequest[] = [];
+  const expired: string[] = [];
+  const watched: Store = { ...world.store, ...wrap(world.store) };
+  const store: Store = {
+    ...watched,
+    claimRuns(request) {
+      claims.push(request);
+      return watched.claimRuns(request);
+    },
+  };
+  const seams = world.seams({ store });
+  const slots = createSlots(concurrency);
+  const registration = createRegistration(seams, {
+    leaseMs,
+    host: "test",
+    pid: 1,
+    queues: ["default"],
+    concurrency,
+  });
+  const idleExecution = {
+    done: new Promise<never>(() => {}),
+    told() {},
+    drop() {},
+    release() {},
+    runningSteps: () => [],
+  };
+  const loop = createClaimLoop({
+    ...seams,
+    registration,
+    slots,
+    lanes: [lane, crashingLane],
+    concurrency,
+    leaseMs,
+    pollMs: 1_000,
+    execute: ({ runId, epoch }) => slots.add({ runId, epoch, execution: idleExecution }),
+    expired: (workerId) => {
+      expired.push(workerId);
+      registration.renew(false);
+    },
+  });
+  store.subscribe((hint) => {
+    if (hint.kind === "ready") loop.hint();
+  });
+
+  const start = async (run: Partial<NewRun> = {}): Promise<RunId> => {
+    const id = seams.ids.next();
+    const plain = { workflow: "work", version: 1, queue: "default", priority: 0, input: null, key: null };
+    await world.store.createRuns([
+      { id, ...plain, startAt: null, expiresAt: null, deadlineAt: null, parent: null, ...run },
+    ]);
+    return id;
+  };
+  const crash = async (): Promise<void> => {
+    const workerId = seams.ids.next();
+    const worker = { leaseMs: 1, host: "test", pid: 2, queues: ["crashing"], concurrency: 1 };
+    await world.store.registerWorker({ ...worker, id: workerId });
+    await world.store.claimRuns({ workerId, lanes: [crashingLane], limit: 1, suspects: false, begin: true });
+    await world.advance(1);
+    await world.store.sweep({ limit: 10, after: null });
+  };
+  const endOne = async (held: HeldRun): Promise<void> => {
+    const lease = { runId: held.runId, epoch: held.epoch, workerId: registration.workerId };
+    await world.store.end({
+      lease,
+      events: [],
+      children: [],
+      status: "completed",
+      output: null,
+      error: null,
+    });
+    slots.remove(held);
+    loop.freed(held.runId);
+  };
+  return {
+    ...world,
+    loop,
+    slots,
+    registration,
+    claims,
+    expired,
+    start,
+    async startMany(count) {
+      for (let index = 0; index < count; index += 1) await start();
+    },
+    async startSuspect() {
+      const runId = await start({ queue: "crashing" });
+      await crash();
+      return runId;
+    },
+    heldIds: () => slots.held().map(({ runId }) => runId),
+    async end(which) {
+      const held = slots.held();
+      const ending =
+        typeof which === "number" ? held.slice(0, which) : held.filter(({ runId }) => runId === which);
+      for (const run of ending) await endOne(run);
+      await world.rest();
+    },
+  };
+}

@@ -1,0 +1,22 @@
+// Copies programs from examples/ into the pages that show them, so that what a page shows is compiled.
+// A page marks the place with `<!-- example: examples/name.ts -->` and `<!-- /example -->`.
+// `--check` writes nothing and fails when a page is stale.
+
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { emit } from "./generated-file.mjs";
+
+const root = join(import.meta.dirname, "..");
+const pages = ["README.md"];
+
+for (const page of pages) {
+  const text = await readFile(join(root, page), "utf8");
+  const parts = text.split(/(<!-- example: \S+ -->\n)[^]*?(?=<!-- \/example -->)/);
+  for (const [index, part] of parts.entries()) {
+    const example = /^<!-- example: (\S+) -->\n$/.exec(part)?.[1];
+    if (example === undefined) continue;
+    const code = await readFile(join(root, example), "utf8");
+    parts[index] = `${part}\n\`\`\`ts\n${code.trimEnd()}\n\`\`\`\n\n`;
+  }
+  await emit(join(root, page), parts.join(""));
+}

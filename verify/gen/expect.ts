@@ -1,0 +1,151 @@
+import { always, walk, type Op, type Program } from "./program.ts";
+
+/** All the ways in which a program may end, whatever happens around it. */
+export interface Expectation {
+  readonly completes: boolean;
+  /** Paths of the operations that may have thrown the error it fails with; none: it cannot fail. */
+  readonly causes: ReadonlySet<string>;
+  /** It may wait for ever for a signal that nobody sends. */
+  readonly waits: boolean;
+}
+
+/** Signals sent to one run, by name, each list in the order in which its only sender sends it. */
+export type SentSignals = ReadonlyMap<string, readonly string[]>;
+
+export interface Surroundings {
+  /** The signals that runs of this program are sent, by the program's path. */
+  readonly signalsOf: (path: string) => SentSignals;
+  /** Whether any run may fail because its workers crashed too often. */
+  readonly mayCrash: boolean;
+}
+
+const completes: Expectation = { completes: true, causes: new Set(), waits: false };
+const waits: Expectation = { completes: false, causes: new Set(), waits: true };
+
+/** Interprets the program without running it. */
+export function expectEnd(program: Program, around: Surroundings): Expectation {
+  const end = expectChain(program.ops, program.path, around);
+  // Each failure of a step that does not always fail costs at most one attempt.
+  const flaky = [...uncaughtFlaky(program.ops)];
+  const failures = flaky.reduce((sum, { failures }) => sum + failures, 0);
+  if (failures < program.attempts) return end;
+  return { ...end, causes: new Set([...end.causes, ...flaky.map(({ path }) => path)]) };
+}
+
+type Step = Op & { kind: "step" };
+
+function isFlaky(op: Op): op is Step {
+  return op.kind === "step" && op.failures > 0 && op.failures < always;
+}
+
+function* uncaughtFlaky(ops: readonly Op[]): Generator<Step> {
+  for (const op of ops) {
+    if (isFlaky(op)) yield op;
+    else if (op.kind === "all") for (const chain of op.chains) yield* uncaughtFlaky(chain);
+  }
+}
+
+function expectChain(ops: readonly Op[], path: string, around: Surroundings): Expectation {
+  const causes = new Set<string>();
+  let mayWait = false;
+  for (const op of ops) {
+    const end = expectOp(op, path, around);
+    for (const cause of end.causes) causes.add(cause);
+    mayWait ||= end.waits;
+    if (!end.completes) return { completes: false, causes, waits: mayWait };
+  }
+  return { completes: true, causes, waits: mayWait };
+}
+
+function expectOp(op: Op, path: string, around: Surroundings): Expectation {
+  const throws: Expectation = { completes: false, causes: new Set([op.path]), waits: false };
+  switch (op.kind) {
+    case "sleep":
+      return completes;
+    case "throw":
+      return throws;
+    case "step":
+      return op.failures < always ? completes : throws;
+    case "wait": {
+      const isSent = (around.signalsOf(path).get(op.signal)?.length ?? 0) > 0;
+      return op.timeoutMs !== null || isSent ? completes : waits;
+    }
+    case "try": {
+      const end = expectChain(op.body, path, around);
+      return { completes: end.completes || mayThrow(op.body, end), causes: new Set(), waits: end.waits };
+    }
+    case "call": {
+      const end = expectEnd(op.program, around);
+      const fails = end.causes.size > 0 || around.mayCrash;
+      return { ...end, causes: fails ? throws.causes : end.causes };
+    }
+    case "all": {
+      const ends = op.chains.map((chain) => expectChain(chain, path, around));
+      const surelyFails = ends.some((end) => !end.completes && !end.waits);
+      return {
+        completes: ends.every((end) => end.completes),
+        causes: new Set(ends.flatMap((end) => [...end.causes])),
+        waits: ends.some((end) => end.waits) && !surelyFails,
+      };
+    }
+    default:
+      return op satisfies never;
+  }
+}
+
+function mayThrow(body: readonly Op[], end: Expectation): boolean {
+  return end.causes.size > 0 || [...walk(body, false)].some(isFlaky);
+}
+
+/** Where the output of a completed run is not what its program says, or null where it is. */
+export function findMismatch(program: Program, output: unknown, around: Surroundings): string | null {
+  const sent = around.signalsOf(program.path);
+  const received = new Map<string, number>();
+
+  const compareChain = (ops: readonly Op[], value: unknown): string | null => {
+    if (!Array.isArray(value) || value.length !== ops.length) {
+      return `${JSON.stringify(value)} where ${ops.length} results of ${ops[0]?.path ?? "nothing"} and after belong`;
+    }
+    return firstOf(ops.map((op, index) => () => compareOp(op, value[index])));
+  };
+
+  const compareOp = (op: Op, value: unknown): string | null => {
+    const differs = `${op.kind} ${op.path} gave ${JSON.stringify(value)}`;
+    switch (op.kind) {
+      case "sleep":
+        return value === "slept" ? null : differs;
+      case "throw":
+        return differs;
+      case "step":
+        return typeof value === "string" && value.startsWith(`${op.path}#`) ? null : differs;
+      case "wait": {
+        if (value === "timeout") return op.timeoutMs === null ? differs : null;
+        const count = received.get(op.signal) ?? 0;
+        received.set(op.signal, count + 1);
+        return value === sent.get(op.signal)?.[count] ? null : `${differs}, not signal ${count} of ${op.signal}`;
+      }
+      case "try": {
+        const end = expectChain(op.body, program.path, around);
+        // What it received before it threw is not in the output: later waits have names of their own.
+        return value === "caught" ? (mayThrow(op.body, end) ? null : differs) : compareChain(op.body, value);
+      }
+      case "call":
+        return findMismatch(op.program, value, around);
+      case "all":
+        if (!Array.isArray(value) || value.length !== op.chains.length) return differs;
+        return firstOf(op.chains.map((chain, index) => () => compareChain(chain, value[index])));
+      default:
+        return op satisfies never;
+    }
+  };
+
+  return compareChain(program.ops, output);
+}
+
+function firstOf(comparisons: readonly (() => string | null)[]): string | null {
+  for (const compare of comparisons) {
+    const mismatch = compare();
+    if (mismatch !== null) return mismatch;
+  }
+  return null;
+}

@@ -1,0 +1,73 @@
+import type { Rng } from "../sim/rng.ts";
+import { always, attemptChoices, type Op, type Program } from "./program.ts";
+
+export interface ProgramLimits {
+  /** Time scale: sleeps and timeouts are a few of these at most. */
+  readonly leaseMs: number;
+  /** Operations in all, children's included. */
+  readonly size: number;
+  readonly depth: number;
+}
+
+const stepNames = ["a", "b", "c"];
+
+/** Draws a random program. Each chain has signals of its own, so that which wait gets which signal is never a race. */
+export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): Program {
+  let left = limits.size;
+  let chainCount = 0;
+
+  const drawChain = (depth: number, path: string, maxLength: number): Op[] => {
+    const signals = [`${path}s${chainCount++}`, `${path}s${chainCount++}`];
+    const ops: Op[] = [];
+    const length = 1 + rng.below(maxLength);
+    for (let i = 0; i < length && left > 0; i++) ops.push(drawOp(depth, `${path}.${i}`, signals));
+    return ops;
+  };
+
+  const drawOp = (depth: number, path: string, signals: readonly string[]): Op => {
+    left -= 1;
+    const draw = rng.next();
+    if (depth > 0 && draw < 0.18) return drawAll(depth, path);
+    if (depth > 0 && draw < 0.24) return { kind: "try", path, body: drawChain(depth - 1, `${path}t`, 3) };
+    if (depth > 0 && draw < 0.36) return drawCall(depth, path);
+    if (draw < 0.46) return drawWait(path, signals);
+    if (draw < 0.57) return { kind: "sleep", path, ms: drawMs() };
+    if (draw < 0.59) return { kind: "throw", path };
+    return drawStep(path);
+  };
+
+  const drawAll = (depth: number, path: string): Op => {
+    const chains: Op[][] = [];
+    const count = 2 + rng.below(2);
+    for (let i = 0; i < count; i++) chains.push(drawChain(depth - 1, `${path}c${i}`, 3));
+    return { kind: "all", path, chains };
+  };
+
+  const drawCall = (depth: number, path: string): Op => {
+    const size = Math.min(left, 1 + rng.below(4));
+    left -= size;
+    return { kind: "call", path, program: generateProgram(rng, { ...limits, size, depth: depth - 1 }, path) };
+  };
+
+  const drawWait = (path: string, signals: readonly string[]): Op => ({
+    kind: "wait",
+    path,
+    signal: rng.pick(signals),
+    timeoutMs: rng.chance(0.5) ? drawMs() : null,
+  });
+
+  const drawStep = (path: string): Op => {
+    const failures = rng.chance(0.85) ? 0 : rng.chance(0.8) ? 1 + rng.below(2) : always;
+    const workMs = rng.chance(0.5) ? 0 : rng.chance(0.9) ? drawMs() / 4 : limits.leaseMs * 1.5;
+    return { kind: "step", path, name: rng.pick(stepNames), workMs: Math.floor(workMs), failures };
+  };
+
+  /** Anything from an instant to more than a lease. */
+  const drawMs = (): number => {
+    const scale = rng.pick([0, 0.02, 0.2, 1.2]);
+    return Math.floor(rng.next() * scale * limits.leaseMs);
+  };
+
+  const ops = drawChain(limits.depth, path, Math.max(2, Math.ceil(limits.size / 2)));
+  return { path, attempts: rng.pick(attemptChoices), ops };
+}

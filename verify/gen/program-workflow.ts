@@ -1,0 +1,141 @@
+import { PawlError } from "../../packages/pawl/src/core/error.ts";
+import type { RunId } from "../../packages/pawl/src/core/ids.ts";
+import type { Context } from "../../packages/pawl/src/runtime/context.ts";
+import { workflow, type Workflow } from "../../packages/pawl/src/runtime/workflow.ts";
+import { attemptChoices, type Attempts, type Op, type Program } from "./program.ts";
+
+/** A program, and under which epoch it is executed; whoever claims writes that into it. */
+export interface StampedProgram extends Program {
+  readonly epoch?: number;
+}
+
+export interface Execution {
+  readonly run: RunId;
+  readonly epoch: number;
+  readonly attempt: number;
+}
+
+/** One call of a step's function, known to the world outside. */
+export interface StepCall {
+  /** Unique; what the step returns. */
+  readonly token: string;
+  readonly fails: boolean;
+  end(): void;
+}
+
+/** What the process that executes a program lends it. */
+export interface ProgramHost {
+  beginStep(execution: Execution, op: Op & { kind: "step" }): StepCall;
+  work(ms: number): Promise<void>;
+  asked(execution: Execution, step: string, waitMs: number): void;
+  delivered(execution: Execution, step: string, index: number, type: "ok" | "fail", value: string): void;
+}
+
+export type ProgramWorkflow = Workflow<StampedProgram, unknown>;
+
+export interface ProgramSettings {
+  readonly crashLimit: number;
+  readonly retryMs: number;
+}
+
+/** The workflows that execute programs, by the number of attempts they make. */
+export function createProgramWorkflows(
+  host: ProgramHost,
+  { crashLimit, retryMs }: ProgramSettings,
+): ReadonlyMap<Attempts, ProgramWorkflow> {
+  const workflows = new Map<Attempts, ProgramWorkflow>();
+  for (const attempts of attemptChoices) {
+    const retry = { attempts, backoff: "fixed", initial: retryMs } as const;
+    workflows.set(
+      attempts,
+      workflow({ name: `program${attempts}`, version: 1, crashLimit, retry }, (ctx, program: StampedProgram) =>
+        interpret(ctx, program, host, workflows),
+      ),
+    );
+  }
+  return workflows;
+}
+
+/** The error of an operation, as opposed to one that the engine throws to stop the code. */
+function isOwnError(error: unknown): boolean {
+  return PawlError.is(error, "RUN_FAILED") || (error instanceof Error && error.name === "ProgramError");
+}
+
+function programError(message: string): Error {
+  return Object.assign(new Error(message), { name: "ProgramError" });
+}
+
+async function interpret(
+  ctx: Context,
+  program: StampedProgram,
+  host: ProgramHost,
+  workflows: ReadonlyMap<Attempts, ProgramWorkflow>,
+): Promise<unknown> {
+  const execution: Execution = { run: ctx.run.id, epoch: program.epoch ?? 0, attempt: ctx.run.attempt };
+  let deliveries = 0;
+
+  /** Writes down what the code is given, in the order in which it is given. */
+  const deliver = async <T>(op: Op, request: Promise<T>): Promise<T> => {
+    try {
+      const value = await request;
+      host.delivered(execution, op.path, deliveries++, "ok", JSON.stringify(value ?? null));
+      return value;
+    } catch (error) {
+      host.delivered(execution, op.path, deliveries++, "fail", error instanceof Error ? error.message : String(error));
+      throw error;
+    }
+  };
+
+  const performStep = async (op: Op & { kind: "step" }): Promise<string> => {
+    const call = host.beginStep(execution, op);
+    await host.work(op.workMs);
+    call.end();
+    if (call.fails) throw programError(call.token);
+    return call.token;
+  };
+
+  const perform = async (op: Op): Promise<unknown> => {
+    switch (op.kind) {
+      case "step":
+        return deliver(
+          op,
+          ctx.step(op.name, () => performStep(op)),
+        );
+      case "sleep":
+        host.asked(execution, op.path, op.ms);
+        await deliver(op, ctx.sleep(op.ms));
+        return "slept";
+      case "wait": {
+        if (op.timeoutMs === null) return deliver(op, ctx.waitForSignal(op.signal));
+        host.asked(execution, op.path, op.timeoutMs);
+        return (await deliver(op, ctx.waitForSignal(op.signal, { timeout: op.timeoutMs }))) ?? "timeout";
+      }
+      case "call": {
+        const child = workflows.get(op.program.attempts);
+        if (child === undefined) throw new Error(`No workflow makes ${op.program.attempts} attempts.`);
+        return deliver(op, ctx.call(child, op.program));
+      }
+      case "all":
+        return Promise.all(op.chains.map(performChain));
+      case "try":
+        try {
+          return await performChain(op.body);
+        } catch (error) {
+          if (isOwnError(error)) return "caught";
+          throw error;
+        }
+      case "throw":
+        throw programError(op.path);
+      default:
+        return op satisfies never;
+    }
+  };
+
+  const performChain = async (ops: readonly Op[]): Promise<readonly unknown[]> => {
+    const results: unknown[] = [];
+    for (const op of ops) results.push(await perform(op));
+    return results;
+  };
+
+  return performChain(program.ops);
+}

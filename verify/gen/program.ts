@@ -1,0 +1,57 @@
+/** One thing that workflow code does. Its `path` is unique in the whole scenario. */
+export type Op =
+  | {
+      readonly kind: "step";
+      readonly path: string;
+      /** Taken from few, so that the same name occurs again, also in parallel chains. */
+      readonly name: string;
+      readonly workMs: number;
+      /** Its function throws when it is called for the first, …, or this many-th time in a run, whoever calls. */
+      readonly failures: number;
+    }
+  | { readonly kind: "sleep"; readonly path: string; readonly ms: number }
+  | { readonly kind: "wait"; readonly path: string; readonly signal: string; readonly timeoutMs: number | null }
+  | { readonly kind: "call"; readonly path: string; readonly program: Program }
+  /** `Promise.all` over chains. */
+  | { readonly kind: "all"; readonly path: string; readonly chains: readonly (readonly Op[])[] }
+  /** `try`/`catch` around its body. */
+  | { readonly kind: "try"; readonly path: string; readonly body: readonly Op[] }
+  | { readonly kind: "throw"; readonly path: string };
+
+/** What a workflow does, as its input: one registered workflow can then be any program. */
+export interface Program {
+  /** The path of the call that starts it; a name of its own for one that callers start. */
+  readonly path: string;
+  /** Attempts at the whole of it. */
+  readonly attempts: Attempts;
+  readonly ops: readonly Op[];
+}
+
+/** Each number has a workflow of its own. */
+export const attemptChoices = [1, 3] as const;
+export type Attempts = (typeof attemptChoices)[number];
+
+/** So many failures that no number of attempts is enough. */
+export const always = 1_000_000;
+
+/** Every operation of the program, those of its children's programs only if asked for. */
+export function* walk(ops: readonly Op[], intoChildren: boolean): Generator<Op> {
+  for (const op of ops) {
+    yield op;
+    if (op.kind === "all") for (const chain of op.chains) yield* walk(chain, intoChildren);
+    else if (op.kind === "try") yield* walk(op.body, intoChildren);
+    else if (op.kind === "call" && intoChildren) yield* walk(op.program.ops, intoChildren);
+  }
+}
+
+/** How long the program takes at most on its own, when everything in it happens in turn and every attempt repeats it all. */
+export function workMs(program: Program, retryMs: number): number {
+  let sum = 0;
+  for (const op of walk(program.ops, false)) {
+    if (op.kind === "step") sum += op.workMs;
+    else if (op.kind === "sleep") sum += op.ms;
+    else if (op.kind === "wait") sum += op.timeoutMs ?? 0;
+    else if (op.kind === "call") sum += workMs(op.program, retryMs);
+  }
+  return program.attempts * (sum + retryMs);
+}

@@ -1,0 +1,92 @@
+import type { RunId } from "../../packages/pawl/src/core/ids.ts";
+import type { SnapshotMessage } from "../../packages/pawl/src/store/snapshot.ts";
+import type { FinalState } from "./check-facts.ts";
+import type { ClientEntry, StoreEntry } from "./record.ts";
+import type { Report } from "./verdict.ts";
+
+export interface MessageCheck {
+  client(entry: ClientEntry): void;
+  store(entry: StoreEntry): void;
+}
+
+const takerOf = (topic: string): string =>
+  topic.startsWith("signal:") ? "signal_received" : topic === "child" ? "child_ended" : "cancel_requested";
+
+/**
+ * I10: a signal that was accepted is there once per idempotency key, is taken once, oldest first, and none is accepted by a
+ * run that has ended. I1 for signals and cancels: what was acknowledged is there.
+ */
+export function createMessageCheck(final: FinalState, report: Report): MessageCheck {
+  const byRun = new Map<RunId, SnapshotMessage[]>();
+  for (const message of final.snapshot.inbox) byRun.set(message.runId, [...(byRun.get(message.runId) ?? []), message]);
+  for (const messages of byRun.values()) checkInbox(messages, final, report);
+
+  const ends = new Map<RunId, StoreEntry>();
+
+  const checkTell = (entry: StoreEntry & { op: "tell" }): void => {
+    const messages = byRun.get(entry.run) ?? [];
+    const message = messages.find(({ id }) => id === entry.message);
+    if (entry.answer === "accepted" && message === undefined) {
+      report("I1", "an accepted message is not in the inbox", entry);
+    }
+    const end = ends.get(entry.run);
+    if (end !== undefined && entry.answer === "accepted" && message !== undefined && message.sentAt > end.at) {
+      report("I10", "a message was accepted by a run that had ended", end, entry);
+    }
+  };
+
+  return {
+    client(entry) {
+      if (entry.type !== "ok" || entry.run === null) return;
+      const messages = byRun.get(entry.run) ?? [];
+      if (entry.op === "signal" && entry.key !== null) {
+        const isThere = messages.some(({ idempotencyKey }) => idempotencyKey === entry.key);
+        if (!isThere) report("I1", "an acknowledged signal is not in the inbox", entry);
+      }
+      if (entry.op === "cancel") {
+        const run = final.runs.get(entry.run);
+        const isThere = messages.some(({ topic }) => topic === "cancel") || (run !== undefined && run.status !== null);
+        if (!isThere) report("I1", "an acknowledged cancel left no trace", entry);
+      }
+    },
+    store(entry) {
+      if (entry.op === "tell") checkTell(entry);
+      else if (entry.op === "end" && entry.type === "ok") ends.set(entry.run, entry);
+    },
+  };
+}
+
+function checkInbox(messages: readonly SnapshotMessage[], final: FinalState, report: Report): void {
+  const keys = new Map<string, SnapshotMessage>();
+  const taken = new Map<number, SnapshotMessage>();
+  /** The last of each topic, in the order in which they were sent. */
+  const before = new Map<string, SnapshotMessage>();
+  const inOrder = messages.toSorted((a, b) => a.sentAt - b.sentAt || (a.id < b.id ? -1 : 1));
+  for (const message of inOrder) {
+    if (message.idempotencyKey !== null) {
+      const twin = keys.get(message.idempotencyKey);
+      if (twin !== undefined) report("I10", "two messages with one idempotency key", twin, message);
+      keys.set(message.idempotencyKey, message);
+    }
+    if (message.takenSeq !== null && message.takenSeq > 0) {
+      const event = final.events.get(message.runId)?.[message.takenSeq - 1];
+      if (event?.kind !== takerOf(message.topic)) report("I10", "a message taken by no fact of its kind", message, event);
+      const rival = taken.get(message.takenSeq);
+      if (rival !== undefined) report("I10", "one fact took two messages", rival, message);
+      taken.set(message.takenSeq, message);
+    }
+    if (!message.topic.startsWith("signal:")) continue;
+    const last = before.get(message.topic);
+    before.set(message.topic, message);
+    if (last === undefined || message.takenSeq === null) continue;
+    if (last.takenSeq === null || last.takenSeq > message.takenSeq) {
+      report("I10", "a signal was taken before one sent earlier", last, message);
+    }
+  }
+  const runId = messages[0]?.runId ?? "";
+  for (const event of final.events.get(runId) ?? []) {
+    if (event.kind === "signal_received" && !taken.has(event.seq)) {
+      report("I10", "a signal was received that no message brought", event);
+    }
+  }
+}

@@ -1,0 +1,330 @@
+import { expect, test } from "vitest";
+import type { StoreSnapshot } from "../../packages/pawl/src/store/snapshot.ts";
+import { checkHistory } from "./check.ts";
+import type { ExpectedRun } from "./check-outcomes.ts";
+import {
+  clientEntry,
+  delivery,
+  endedRun,
+  event,
+  expectation,
+  fact,
+  healthy,
+  message,
+  run,
+  stepEntry,
+  storeEntry,
+  waitsForEver,
+  worker,
+} from "./healthy-history.ts";
+import type { Entry } from "./record.ts";
+
+interface Spoiled {
+  /** Inserted by their time. */
+  readonly entries?: readonly Entry[];
+  readonly without?: (entry: Entry) => boolean;
+  readonly snapshot?: Partial<StoreSnapshot>;
+  readonly expected?: Partial<ExpectedRun>;
+}
+
+/** The invariants that a healthy history breaks once it is spoiled. */
+function broken({ entries = [], without = () => false, snapshot = {}, expected = {} }: Spoiled): readonly string[] {
+  const kept = healthy.entries.filter((entry) => !without(entry));
+  const violations = checkHistory({
+    entries: [...kept, ...entries].toSorted((a, b) => a.at - b.at),
+    snapshot: { ...healthy.snapshot, ...snapshot },
+    expected: () => ({ ...expectation, ...expected }),
+  });
+  for (const { witness } of violations) expect(witness.length).toBeGreaterThan(0);
+  return [...new Set(violations.map(({ invariant }) => invariant))].toSorted();
+}
+
+const events = healthy.snapshot.events;
+const live = { ...endedRun, status: null, output: null, endedAt: null };
+const room = { runId: run, epoch: 1, lastSeq: 1, attempt: 1, failures: 0, crashes: 0, suspicion: 0 };
+const waiting = { ...room, reason: "waiting", dueAt: null, wants: [] } as const;
+const claimedAgain = storeEntry(150, { op: "claim", run, epoch: 2 }, "w2");
+const otherWorker = storeEntry(0, { op: "register", leaseMs: 100 }, "w2");
+const isEnd = (entry: Entry): boolean => entry.by === "store" && entry.op === "end";
+
+test("a healthy history breaks nothing", () => {
+  expect(broken({})).toEqual([]);
+});
+
+test("I1: an acknowledged run that is not there is missed", () => {
+  const other = "00000000-0000-7000-8000-000000000002";
+  expect(broken({ entries: [clientEntry(3, { op: "start", type: "ok", run: other })] })).toEqual(["I1"]);
+});
+
+test("I1: an acknowledged signal that is not there is missed", () => {
+  expect(broken({ entries: [clientEntry(9, { op: "signal", type: "ok", key: "s1" })] })).toEqual(["I1"]);
+});
+
+test("I1: an accepted message that is not there is missed", () => {
+  const tell = storeEntry(9, { op: "tell", run, message: "m1", topic: "signal:s", key: "s1", answer: "accepted" }, "c1");
+  expect(broken({ entries: [tell] })).toEqual(["I1"]);
+});
+
+test("I1: an acknowledged cancel that left no trace in a living run is missed", () => {
+  const spoiled = {
+    entries: [clientEntry(9, { op: "cancel", type: "ok" })],
+    without: (entry: Entry) => isEnd(entry) || (entry.by === "client" && entry.op === "result"),
+    snapshot: { runs: [live], parked: [waiting], events: events.slice(0, 1) },
+    expected: waitsForEver,
+  } as const;
+  expect(broken(spoiled)).toEqual(["I1"]);
+});
+
+test("I1: a room without its run is half a run", () => {
+  expect(broken({ snapshot: { ready: [{ ...room, lastSeq: 0, runId: "x", told: false, readyAt: 0 }] } })).toEqual(["I1"]);
+});
+
+test("I2: a child that no record speaks of is noticed", () => {
+  const child = { ...endedRun, id: "child", key: null, parentId: run, parentRequest: "program" };
+  const childEvents = events.map((event) => ({ ...event, runId: "child" }));
+  expect(broken({ snapshot: { runs: [endedRun, child], events: [...events, ...childEvents] } })).toEqual(["I2"]);
+});
+
+test("I2: a recorded child that does not exist is noticed", () => {
+  const started = event(1, 15, "child_started", { name: "program" });
+  const later = events.map((event) => ({ ...event, seq: event.seq + 1 }));
+  const without = (entry: Entry): boolean => entry.by === "store" && entry.op !== "claim" && entry.op !== "register";
+  const spoiled = { snapshot: { events: [started, ...later] }, without: (entry: Entry) => without(entry) || entry.by === "delivery" };
+  expect(broken(spoiled)).toEqual(["I2"]);
+});
+
+test("I3: a step that runs again after its result was recorded is noticed", () => {
+  const again = [stepEntry(25, { type: "invoke", attempt: 1, token: "p.0#2", epoch: 2 })];
+  expect(broken({ entries: again })).toEqual(["I3"]);
+});
+
+test("I3: a zombie that does not know of the recorded result is let be", () => {
+  const entries = healthy.entries.map((entry) =>
+    entry.by === "store" && "epoch" in entry ? { ...entry, epoch: entry.epoch + 1 } : entry,
+  );
+  const zombie = stepEntry(25, { type: "invoke", token: "p.0#2", epoch: 1 });
+  const first = storeEntry(5, { op: "claim", run, epoch: 1 });
+  const released = storeEntry(6, { op: "release", run, epoch: 1 });
+  const ran = stepEntry(12, { type: "ok", epoch: 2 });
+  const all = [...entries.filter((entry) => entry.by !== "step"), first, released, ran, zombie];
+  const violations = checkHistory({ ...healthy, entries: all.toSorted((a, b) => a.at - b.at) });
+  expect(violations).toEqual([]);
+});
+
+test("I3: a holder that calls a step twice is noticed", () => {
+  expect(broken({ entries: [stepEntry(11.5, { type: "invoke", token: "p.0#2" })] })).toEqual(["I3"]);
+});
+
+test("I3: a step that runs again in the attempt in which it failed is noticed", () => {
+  const failed = fact(1, "step_failed", { message: "p.1#7" });
+  const spoiled = [
+    stepEntry(11.1, { type: "invoke", step: "p.1", token: "p.1#7" }),
+    stepEntry(11.2, { type: "fail", step: "p.1", token: "p.1#7" }),
+    storeEntry(11.3, { op: "record", run, epoch: 1, facts: [failed] }),
+    stepEntry(11.4, { type: "invoke", step: "p.1", token: "p.1#8", epoch: 2 }),
+  ];
+  expect(broken({ entries: spoiled })).toContain("I3");
+});
+
+test("I3: an attempt with a lower number than an earlier one is noticed", () => {
+  const later = stepEntry(11.5, { type: "invoke", step: "p.1", epoch: 2, attempt: 0 });
+  expect(broken({ entries: [later] })).toEqual(["I3"]);
+});
+
+test("I3: attempts that are not 1, 2, 3, … and more failures than allowed are noticed", () => {
+  const failed = event(3, 25, "attempt_failed", { attempt: 2 });
+  const last = events.map((event) => (event.seq === 2 ? { ...event, seq: 3 } : event));
+  const without = (entry: Entry): boolean => isEnd(entry);
+  expect(broken({ snapshot: { events: [last[0]!, { ...failed, seq: 2 }, last[1]!] }, without })).toEqual(["I3"]);
+  const first = { ...failed, seq: 2, attempt: 1 };
+  const spoiled = { snapshot: { events: [last[0]!, first, last[1]!] }, without, expected: { attempts: 0 } };
+  expect(broken(spoiled)).toEqual(["I3"]);
+});
+
+test("I3: a recorded result that no call returned is noticed", () => {
+  expect(broken({ without: (entry) => entry.by === "step" })).toEqual(["I3"]);
+});
+
+test("I4: a gap in the history is noticed", () => {
+  const gap = events.map((event) => (event.seq === 2 ? { ...event, seq: 3 } : event));
+  expect(broken({ snapshot: { events: gap } })).toContain("I4");
+});
+
+test("I4: an accepted fact that changed later is noticed", () => {
+  const changed = events.map((event) => (event.seq === 1 ? { ...event, data: { value: "p.0#9" } } : event));
+  expect(broken({ snapshot: { events: changed } })).toEqual(["I4"]);
+});
+
+test("I4: a read that is no prefix of the final history is noticed", () => {
+  const load = storeEntry(25, { op: "load", run, facts: [fact(1, "step_completed", "p.0#9")] });
+  expect(broken({ entries: [load] })).toEqual(["I4"]);
+});
+
+test("I4: a room that miscounts its run's events is noticed", () => {
+  const spoiled = {
+    snapshot: { runs: [live], events: events.slice(0, 1), parked: [{ ...waiting, lastSeq: 0 }] },
+    without: (entry: Entry) => isEnd(entry) || (entry.by === "client" && entry.op === "result"),
+    expected: waitsForEver,
+  } as const;
+  expect(broken(spoiled)).toEqual(["I4"]);
+});
+
+test("I5: a write accepted from somebody who lost the lease is noticed", () => {
+  const spoiled = [
+    otherWorker,
+    storeEntry(21, { op: "release", run, epoch: 1 }),
+    storeEntry(22, { op: "claim", run, epoch: 2 }, "w2"),
+  ];
+  expect(broken({ entries: spoiled })).toEqual(["I5"]);
+});
+
+test("I5: a refused write that changed something is noticed", () => {
+  expect(broken({ entries: [storeEntry(50, { op: "leak", run, epoch: 1, what: "a row" })] })).toEqual(["I5"]);
+});
+
+test("I5: an epoch that is skipped is noticed", () => {
+  const released = storeEntry(60, { op: "release", run, epoch: 1 });
+  const skipped = storeEntry(70, { op: "claim", run, epoch: 3 });
+  expect(broken({ entries: [released, skipped], without: isEnd })).toEqual(["I5"]);
+});
+
+test("I6: a claim of a run whose holder is alive is noticed", () => {
+  const heard = storeEntry(90, { op: "heartbeat", isAlive: true, held: [{ run, epoch: 1 }], unknownAfterMs: 10, returned: 0 });
+  const sweep = storeEntry(140, { op: "sweep", recovered: 0, rescued: 0 }, "w2");
+  const spoiled = { entries: [heard, otherWorker, sweep, { ...claimedAgain, at: 141 }], without: isEnd };
+  const violations = broken({ ...spoiled, entries: spoiled.entries });
+  expect(violations).toContain("I6");
+});
+
+test("I6: a claim after the holder expired and was swept is fine", () => {
+  const heard = storeEntry(100, { op: "register", leaseMs: 100 }, "w3");
+  const sweep = storeEntry(140, { op: "sweep", recovered: 0, rescued: 0 }, "w3");
+  const claim = storeEntry(150, { op: "claim", run, epoch: 2 }, "w3");
+  expect(broken({ entries: [heard, sweep, claim], without: isEnd })).toEqual([]);
+});
+
+test("I6: a heartbeat that revives an expired worker is noticed", () => {
+  const heard = storeEntry(100, { op: "heartbeat", isAlive: true, held: [], unknownAfterMs: 10, returned: 0 });
+  expect(broken({ entries: [heard] })).toEqual(["I6"]);
+});
+
+test("I6: a claim by a worker that has ended is noticed", () => {
+  const retired = storeEntry(5, { op: "retire", worker });
+  expect(broken({ entries: [retired] })).toEqual(["I6"]);
+});
+
+test("I7: a run that ends twice is noticed", () => {
+  const again = healthy.entries.filter(isEnd).map((entry) => ({ ...entry, at: 31 }));
+  expect(broken({ entries: again })).toContain("I7");
+});
+
+test("I7: a waiter with another answer is noticed", () => {
+  const other = clientEntry(41, { op: "result", type: "ok", value: { status: "completed", output: ["else"] } });
+  expect(broken({ entries: [other] })).toEqual(["I7"]);
+});
+
+test("I7: a terminal event that is not the last is noticed", () => {
+  const late = event(3, 31, "signal_received");
+  expect(broken({ snapshot: { events: [...events, late] } })).toContain("I7");
+});
+
+test("I9: a timer that fires early is noticed, and one that fires twice", () => {
+  const set = event(3, 31, "timer_set", { name: "sleep", dueAt: 50 });
+  const early = event(4, 49, "timer_fired", { name: "sleep" });
+  const again = event(5, 55, "timer_fired", { name: "sleep" });
+  const spoiled = { runs: [live], parked: [{ ...waiting, lastSeq: 4 }] };
+  const without = (entry: Entry): boolean => isEnd(entry) || (entry.by === "client" && entry.op === "result");
+  const head = events.slice(0, 1);
+  const timers = (...list: (typeof set)[]): StoreSnapshot["events"] => [
+    ...head,
+    ...list.map((item, index) => ({ ...item, seq: index + 2 })),
+  ];
+  const expected = waitsForEver;
+  const parked = (lastSeq: number): StoreSnapshot["parked"] => [{ ...waiting, lastSeq }];
+  expect(broken({ snapshot: { ...spoiled, parked: parked(3), events: timers(set, early) }, without, expected })).toEqual(["I9"]);
+  expect(broken({ snapshot: { ...spoiled, parked: parked(3), events: timers(set, again) }, without, expected })).toEqual([]);
+  expect(broken({ snapshot: { ...spoiled, parked: parked(4), events: timers(set, again, again) }, without, expected })).toEqual([
+    "I9",
+  ]);
+});
+
+test("I9: code that goes on before its time is noticed", () => {
+  const ask = { by: "ask", at: 10, process: worker, run, step: "p.0", epoch: 1, waitMs: 12 } as const;
+  const isDelivery = (entry: Entry): boolean => entry.by === "delivery";
+  expect(broken({ entries: [ask, delivery(21, { value: "null" })], without: isDelivery })).toEqual(["I9"]);
+  expect(broken({ entries: [ask, delivery(22, { value: "null" })], without: isDelivery })).toEqual([]);
+});
+
+test("I10: two messages with one idempotency key are noticed", () => {
+  const inbox = [message("m1", 5, { idempotencyKey: "s" }), message("m2", 6, { idempotencyKey: "s" })];
+  expect(broken({ snapshot: { inbox } })).toEqual(["I10"]);
+});
+
+test("I10: signals taken out of order are noticed", () => {
+  const received = [event(1, 15, "signal_received"), event(2, 16, "signal_received")];
+  const inbox = [message("m1", 5, { takenSeq: 2 }), message("m2", 6, { takenSeq: 1 })];
+  const later = events.map((event) => ({ ...event, seq: event.seq + 2 }));
+  const without = (entry: Entry): boolean => entry.by === "store" && (entry.op === "record" || entry.op === "end");
+  const spoiled = { snapshot: { inbox, events: [...received, ...later] }, without: (entry: Entry) => without(entry) || entry.by === "delivery" };
+  expect(broken(spoiled)).toEqual(["I10"]);
+});
+
+test("I10: a message taken by a fact of another kind is noticed", () => {
+  expect(broken({ snapshot: { inbox: [message("m1", 5, { takenSeq: 1 })] } })).toEqual(["I10"]);
+});
+
+test("I10: a message accepted by a run that has ended is noticed", () => {
+  const tell = storeEntry(35, { op: "tell", run, message: "m1", topic: "signal:s", key: null, answer: "accepted" }, "c1");
+  expect(broken({ entries: [tell], snapshot: { inbox: [message("m1", 35)] } })).toEqual(["I10"]);
+});
+
+test("I12: one key answered with two runs is noticed", () => {
+  const twin = { ...endedRun, id: "twin" };
+  const twinEvents = events.map((event) => ({ ...event, runId: "twin" }));
+  const snapshot = { runs: [endedRun, twin], events: [...events, ...twinEvents] };
+  const start = clientEntry(4, { op: "start", type: "ok", run: "twin", key: "k" });
+  expect(broken({ entries: [start], snapshot })).toEqual(["I12"]);
+});
+
+test("I14: two executions that are handed different results are noticed", () => {
+  expect(broken({ entries: [delivery(22, { step: "p.1" })] })).toEqual(["I14"]);
+});
+
+test("I14: a result delivered before it was recorded is noticed", () => {
+  expect(broken({ entries: [delivery(13)] })).toEqual(["I14"]);
+});
+
+test("I14: an output that the program does not give is noticed", () => {
+  expect(broken({ expected: { mismatch: () => "another output" } })).toEqual(["I14"]);
+  expect(broken({ expected: { ends: { completes: false, causes: new Set(["p.0"]), waits: false } } })).toEqual(["I14"]);
+});
+
+test("I14: a deterministic run that is blocked is noticed", () => {
+  const spoiled = {
+    snapshot: { runs: [live], events: events.slice(0, 1), parked: [{ ...waiting, reason: "blocked" }] },
+    without: (entry: Entry) => isEnd(entry) || (entry.by === "client" && entry.op === "result"),
+    expected: waitsForEver,
+  } as const;
+  expect(broken(spoiled)).toEqual(["I14"]);
+});
+
+test("I17: a run that should have ended and lives is noticed", () => {
+  const spoiled = {
+    snapshot: { runs: [live], events: events.slice(0, 1), parked: [waiting] },
+    without: (entry: Entry) => isEnd(entry) || (entry.by === "client" && entry.op === "result"),
+  };
+  expect(broken(spoiled)).toEqual(["I17"]);
+});
+
+test("I23: a sweep that had to wake somebody is noticed", () => {
+  expect(broken({ entries: [storeEntry(50, { op: "sweep", recovered: 0, rescued: 1 })] })).toEqual(["I23"]);
+});
+
+test("I23: a run in two rooms, or in none, is noticed", () => {
+  const without = (entry: Entry): boolean => isEnd(entry) || (entry.by === "client" && entry.op === "result");
+  const alive = { runs: [live], events: events.slice(0, 1) };
+  const ready = [{ ...room, told: false, readyAt: 0 }];
+  const expected = waitsForEver;
+  expect(broken({ snapshot: { ...alive, parked: [waiting], ready }, without, expected })).toEqual(["I23"]);
+  expect(broken({ snapshot: alive, without, expected })).toEqual(["I23"]);
+});

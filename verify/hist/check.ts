@@ -1,0 +1,76 @@
+import type { SnapshotRun, StoreSnapshot } from "../../packages/pawl/src/store/snapshot.ts";
+import {
+  checkChildren,
+  checkHistories,
+  createFactCheck,
+  createResultCheck,
+  indexSnapshot,
+} from "./check-facts.ts";
+import { createLeaseCheck } from "./check-leases.ts";
+import { createMessageCheck } from "./check-messages.ts";
+import { checkOutcomes, type ExpectedRun } from "./check-outcomes.ts";
+import { checkRooms, checkSweep } from "./check-rooms.ts";
+import { createStartCheck } from "./check-starts.ts";
+import { createStepCheck } from "./check-steps.ts";
+import { checkTimers, createWaitCheck } from "./check-timers.ts";
+import type { Entry } from "./record.ts";
+import { Verdict, type Violation } from "./verdict.ts";
+
+export interface ObservedHistory {
+  readonly entries: readonly Entry[];
+  /** The store's content once everything has come to rest. */
+  readonly snapshot: StoreSnapshot;
+  /** What should have become of a run; null for one that nothing is known of. */
+  readonly expected: (run: SnapshotRun) => ExpectedRun | null;
+}
+
+/** Looks once through what was observed and names every promise that it breaks. */
+export function checkHistory({ entries, snapshot, expected }: ObservedHistory): readonly Violation[] {
+  const verdict = new Verdict();
+  const { report } = verdict;
+  const final = indexSnapshot(snapshot);
+  const leases = createLeaseCheck(report);
+  const facts = createFactCheck(final, report);
+  const results = createResultCheck(final, report);
+  const steps = createStepCheck(report);
+  const messages = createMessageCheck(final, report);
+  const starts = createStartCheck(final, report);
+  const waits = createWaitCheck(report);
+
+  for (const entry of entries) {
+    switch (entry.by) {
+      case "client":
+        starts(entry);
+        messages.client(entry);
+        results(entry);
+        break;
+      case "step":
+        steps.step(entry);
+        break;
+      case "ask":
+        waits(entry);
+        break;
+      case "delivery":
+        steps.delivery(entry);
+        waits(entry);
+        break;
+      case "store":
+        leases(entry);
+        facts(entry);
+        steps.store(entry);
+        messages.store(entry);
+        checkSweep(entry, report);
+        break;
+      case "fault":
+        break;
+      default:
+        entry satisfies never;
+    }
+  }
+  checkHistories(final, report);
+  checkChildren(final, report);
+  checkTimers(final, report);
+  checkRooms(final, report);
+  checkOutcomes(final, expected, report);
+  return verdict.violations;
+}

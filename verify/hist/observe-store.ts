@@ -1,0 +1,172 @@
+import { PawlError } from "../../packages/pawl/src/core/error.ts";
+import type { RunId } from "../../packages/pawl/src/core/ids.ts";
+import type { Payload } from "../../packages/pawl/src/core/json.ts";
+import type { Lease, NewEvent } from "../../packages/pawl/src/store/lease.ts";
+import type { NewRun, RunEnd } from "../../packages/pawl/src/store/run-record.ts";
+import type { StoreSnapshot } from "../../packages/pawl/src/store/snapshot.ts";
+import type { Store } from "../../packages/pawl/src/store/store.ts";
+import type { RecordedFact, Recorder, StoreOperation } from "./record.ts";
+
+export interface StoreObserver {
+  readonly recorder: Recorder;
+  /** The newest epoch under which each run was claimed, shared by all who observe one store. */
+  readonly epochs: Map<string, number>;
+  readonly snapshot: () => StoreSnapshot;
+  /** Called with every run that came to be. */
+  readonly created: (run: NewRun) => void;
+  /** Called with every run that is claimed, and the epoch it is claimed under. */
+  readonly claimed: (runId: RunId, epoch: number) => void;
+}
+
+/** A result in one line, the same for equal results. */
+export function resultOf(end: { readonly output: Payload | null; readonly error: Payload | null }): string {
+  return end.error?.json ?? end.output?.json ?? "null";
+}
+
+function factOf(event: NewEvent): RecordedFact {
+  const { seq, kind, name, data, takes } = event;
+  return { seq, kind, name, data: data?.json ?? null, takes: takes ?? null };
+}
+
+/** The store, with every transition written down at the moment it is applied. A worker is called by its worker id. */
+export function observeStore(store: Store, process: string, observer: StoreObserver): Store {
+  const { recorder, epochs } = observer;
+
+  const note = (type: "ok" | "fail", operation: StoreOperation, who = process): void => {
+    recorder.add({ by: "store", at: recorder.now, process: who, type, ...operation });
+  };
+
+  /** Notes a write by a holder, refused or not. A write under an old epoch must change nothing, so it is watched. */
+  const fenced = async <T>(
+    lease: Lease,
+    apply: () => Promise<T>,
+    describe: (answer: T | null) => StoreOperation,
+  ): Promise<T> => {
+    const isOld = lease.epoch < (epochs.get(lease.runId) ?? 0);
+    const before = isOld ? JSON.stringify(observer.snapshot()) : null;
+    try {
+      const answer = await apply();
+      note("ok", describe(answer), lease.workerId);
+      return answer;
+    } catch (error) {
+      if (!PawlError.is(error, "LEASE_LOST")) throw error;
+      note("fail", describe(null), lease.workerId);
+      if (before !== null && JSON.stringify(observer.snapshot()) !== before) {
+        const { runId: run, epoch } = lease;
+        note("fail", { op: "leak", run, epoch, what: "the store's content differs" }, lease.workerId);
+      }
+      throw error;
+    }
+  };
+
+  const noteEnd = (run: string, end: RunEnd): void => {
+    note("ok", { op: "ended", run, status: end.status, result: resultOf(end) });
+  };
+
+  const createdChildren = (children: readonly NewRun[]): void => {
+    for (const child of children) observer.created(child);
+  };
+
+  return {
+    now: () => store.now(),
+    async createRuns(runs) {
+      const answers = await store.createRuns(runs);
+      for (const [index, { kind, id }] of answers.entries()) {
+        const run = runs[index];
+        if (run === undefined) continue;
+        note("ok", { op: "create", run: id, key: run.key, answer: kind });
+        if (kind === "created") observer.created(run);
+      }
+      return answers;
+    },
+    async claimRuns(request) {
+      const claim = await store.claimRuns(request);
+      for (const { runId, epoch } of claim.runs) {
+        epochs.set(runId, Math.max(epoch, epochs.get(runId) ?? 0));
+        note("ok", { op: "claim", run: runId, epoch }, request.workerId);
+        observer.claimed(runId, epoch);
+      }
+      return claim;
+    },
+    begin: (lease) =>
+      fenced(lease, () => store.begin(lease), () => ({ op: "begin", run: lease.runId, epoch: lease.epoch })),
+    readInbox: (lease) =>
+      fenced(lease, () => store.readInbox(lease), () => ({ op: "inbox", run: lease.runId, epoch: lease.epoch })),
+    release: (releasing) => {
+      const { runId: run, epoch } = releasing.lease;
+      return fenced(releasing.lease, () => store.release(releasing), () => ({ op: "release", run, epoch }));
+    },
+    async record(recording) {
+      const { runId: run, epoch } = recording.lease;
+      const facts = recording.events.map(factOf);
+      const answer = await fenced(recording.lease, () => store.record(recording), () => ({ op: "record", run, epoch, facts }));
+      createdChildren(recording.children);
+      return answer;
+    },
+    async park(parking) {
+      const { runId: run, epoch } = parking.lease;
+      const facts = parking.events.map(factOf);
+      const answer = await fenced(parking.lease, () => store.park(parking), (answer) => {
+        return { op: "park", run, epoch, facts, outcome: answer?.outcome ?? "refused" };
+      });
+      createdChildren(parking.children);
+      return answer;
+    },
+    async end(ending) {
+      const { runId: run, epoch } = ending.lease;
+      const facts = ending.events.map(factOf);
+      const { status } = ending;
+      await fenced(ending.lease, () => store.end(ending), () => {
+        return { op: "end", run, epoch, facts, status, result: resultOf(ending) };
+      });
+      createdChildren(ending.children);
+    },
+    async tell(message) {
+      const answer = await store.tell(message);
+      const { runId: run, id, topic, idempotencyKey: key } = message;
+      note("ok", { op: "tell", run, message: id, topic, key, answer });
+      return answer;
+    },
+    wakeTold: (runIds) => store.wakeTold(runIds),
+    wakeDue: (limit) => store.wakeDue(limit),
+    async registerWorker(worker) {
+      await store.registerWorker(worker);
+      note("ok", { op: "register", leaseMs: worker.leaseMs }, worker.id);
+    },
+    async heartbeat(heartbeat) {
+      const answer = await store.heartbeat(heartbeat);
+      const held = heartbeat.held.map(({ runId, epoch }) => ({ run: runId, epoch }));
+      const { workerId, unknownAfterMs } = heartbeat;
+      note("ok", { op: "heartbeat", isAlive: answer.alive, held, unknownAfterMs, returned: answer.returned }, workerId);
+      return answer;
+    },
+    async retireWorker(workerId) {
+      await store.retireWorker(workerId);
+      note("ok", { op: "retire", worker: workerId });
+    },
+    async sweep(request) {
+      const answer = await store.sweep(request);
+      const { recovered, rescued } = answer;
+      note("ok", { op: "sweep", recovered, rescued });
+      return answer;
+    },
+    async getRun(runId) {
+      const run = await store.getRun(runId);
+      if (run !== null && run.endedAt !== null) noteEnd(runId, run as RunEnd);
+      return run;
+    },
+    async getEnds(runIds) {
+      const ends = await store.getEnds(runIds);
+      for (const [run, end] of ends) if (end !== null) noteEnd(run, end);
+      return ends;
+    },
+    listRuns: (filter) => store.listRuns(filter),
+    async loadHistory(runId, afterSeq) {
+      const events = await store.loadHistory(runId, afterSeq);
+      const facts = events.map(({ seq, kind, name, data }) => ({ seq, kind, name, data: data?.json ?? null, takes: null }));
+      note("ok", { op: "load", run: runId, facts });
+      return events;
+    },
+    subscribe: (listener) => store.subscribe(listener),
+  };
+}

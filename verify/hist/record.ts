@@ -1,0 +1,153 @@
+import type { EventKind } from "../../packages/pawl/src/core/event.ts";
+import type { RunId } from "../../packages/pawl/src/core/ids.ts";
+import type { EndStatus } from "../../packages/pawl/src/core/run-status.ts";
+import type { TellAnswer } from "../../packages/pawl/src/store/message.ts";
+
+/**
+ * What was observed, in the order in which it happened. Three observers write it: callers (what they asked for and were
+ * answered), the ledger (every call of a step's function, and every result handed to workflow code), and the store's door
+ * (every transition at the moment it was applied). Checking needs nothing else but the store's last snapshot.
+ */
+export type Entry = ClientEntry | StepEntry | AskEntry | DeliveryEntry | StoreEntry | FaultEntry;
+
+interface Observed {
+  /** The store's time, ms. */
+  readonly at: number;
+  /** Who did it: a process, which for a worker is its worker id. */
+  readonly process: string;
+}
+
+/** `info`: the caller does not know whether it happened. */
+export interface ClientEntry extends Observed {
+  readonly by: "client";
+  readonly type: "invoke" | "ok" | "fail" | "info";
+  readonly op: "start" | "signal" | "cancel" | "result";
+  /** Joins an invocation to its end. */
+  readonly call: number;
+  readonly run: RunId | null;
+  /** The idempotency key of a start or signal. */
+  readonly key: string | null;
+  readonly value: unknown;
+}
+
+/** One call of a step's function. `token` is unique, and is what the call returns. */
+export interface StepEntry extends Observed {
+  readonly by: "step";
+  readonly type: "invoke" | "ok" | "fail";
+  readonly run: RunId;
+  readonly step: string;
+  readonly epoch: number;
+  /** Number of the execution of the run, as the step was told. */
+  readonly attempt: number;
+  readonly token: string;
+}
+
+/** Workflow code begins to wait for a time; it is handed `null` when that has passed. */
+export interface AskEntry extends Observed {
+  readonly by: "ask";
+  readonly run: RunId;
+  readonly step: string;
+  readonly epoch: number;
+  readonly waitMs: number;
+}
+
+/** A result or error handed to workflow code by whatever it awaited. */
+export interface DeliveryEntry extends Observed {
+  readonly by: "delivery";
+  readonly type: "ok" | "fail";
+  readonly run: RunId;
+  readonly step: string;
+  readonly epoch: number;
+  /** Counts from 0 in one execution of the workflow's code. */
+  readonly index: number;
+  readonly value: string;
+}
+
+export interface RecordedFact {
+  readonly seq: number;
+  readonly kind: EventKind;
+  readonly name: string | null;
+  readonly data: string | null;
+  readonly takes: string | null;
+}
+
+/** A transition as the store applied (`ok`) or refused (`fail`) it. */
+export type StoreEntry = Observed & { readonly by: "store"; readonly type: "ok" | "fail" } & StoreOperation;
+
+interface Fence {
+  readonly run: RunId;
+  readonly epoch: number;
+}
+
+export type StoreOperation =
+  | { readonly op: "register"; readonly leaseMs: number }
+  | {
+      readonly op: "heartbeat";
+      readonly isAlive: boolean;
+      readonly held: readonly Fence[];
+      readonly unknownAfterMs: number;
+      readonly returned: number;
+    }
+  | { readonly op: "retire"; readonly worker: string }
+  | { readonly op: "sweep"; readonly recovered: number; readonly rescued: number }
+  | { readonly op: "create"; readonly run: RunId; readonly key: string | null; readonly answer: string }
+  | (Fence & { readonly op: "claim" })
+  | (Fence & { readonly op: "begin" | "inbox" | "release" })
+  | (Fence & { readonly op: "record"; readonly facts: readonly RecordedFact[] })
+  | (Fence & { readonly op: "park"; readonly facts: readonly RecordedFact[]; readonly outcome: string })
+  | (Fence & {
+      readonly op: "end";
+      readonly facts: readonly RecordedFact[];
+      readonly status: EndStatus;
+      readonly result: string;
+    })
+  | {
+      readonly op: "tell";
+      readonly run: RunId;
+      readonly message: string;
+      readonly topic: string;
+      readonly key: string | null;
+      readonly answer: TellAnswer;
+    }
+  /** A read of a run's history from its beginning. */
+  | { readonly op: "load"; readonly run: RunId; readonly facts: readonly RecordedFact[] }
+  /** A reader was told that the run has ended. */
+  | { readonly op: "ended"; readonly run: RunId; readonly status: EndStatus; readonly result: string }
+  /** A refused write that nevertheless changed something. */
+  | (Fence & { readonly op: "leak"; readonly what: string });
+
+export interface FaultEntry extends Observed {
+  readonly by: "fault";
+  readonly kind: string;
+}
+
+/** Gathers entries, and with `tracing` also notes that no check reads. */
+export class Recorder {
+  readonly entries: Entry[] = [];
+  readonly #now: () => number;
+  readonly #trace: string[] | null;
+
+  constructor(now: () => number, tracing: boolean) {
+    this.#now = now;
+    this.#trace = tracing ? [] : null;
+  }
+
+  get now(): number {
+    return this.#now();
+  }
+
+  add(entry: Entry): void {
+    this.entries.push(entry);
+    this.#trace?.push(JSON.stringify(entry));
+  }
+
+  /** Something worth seeing in a trace; built only when there is one. */
+  note(text: () => string): void {
+    this.#trace?.push(JSON.stringify({ at: this.#now(), note: text() }));
+  }
+
+  /** JSON lines. */
+  get trace(): string {
+    return (this.#trace ?? []).join("\n");
+  }
+}

@@ -1,0 +1,129 @@
+import { PawlError } from "../../packages/pawl/src/core/error.ts";
+import type { Store } from "../../packages/pawl/src/store/store.ts";
+import type { Recorder } from "../hist/record.ts";
+import type { CallFaults, HintFaults, Plan } from "./plan.ts";
+import type { Rng } from "./rng.ts";
+import type { SimProcess } from "./sim-process.ts";
+import type { World } from "./world.ts";
+
+/** What a process's way to the store is like. */
+export interface StoreLink {
+  readonly world: World;
+  readonly process: SimProcess;
+  readonly recorder: Recorder;
+  readonly rng: Rng;
+  readonly plan: Plan;
+  /** No fault happens after this instant, nor lasts beyond it. */
+  readonly healAtMs: number;
+  /** Counts a fault that took effect. */
+  readonly landed: (kind: string) => void;
+}
+
+/**
+ * - `dropped`: never applied, answered with an error.
+ * - `unanswered`: applied, answered with an error.
+ * - `overtaken`: answered with an error, applied afterwards: the caller's deadline passed first.
+ * - `delayed`: applied much later than usual.
+ * - `heldUp`: applied in time, answered much later than usual.
+ */
+type CallFate = "fine" | keyof CallFaults;
+type Reject = (error: Error) => void;
+
+const callFates = ["dropped", "unanswered", "overtaken", "delayed", "heldUp"] as const satisfies readonly CallFate[];
+const hintFates = ["lost", "late", "twice"] as const satisfies readonly (keyof HintFaults)[];
+
+const healedLatencyMs = 1;
+
+function unavailable(): PawlError {
+  return new PawlError("STORE_UNAVAILABLE", "The connection was lost.");
+}
+
+/** The store as one process reaches it: every call takes time, and any may be lost, held up, or applied without an answer. */
+export function createFaultyStore(store: Store, link: StoreLink): Store {
+  const { world, process, recorder, rng, plan, healAtMs } = link;
+
+  const draw = <Fate extends string>(
+    fates: readonly Fate[],
+    rates: Readonly<Record<Fate, number>>,
+  ): Fate | "fine" => {
+    if (world.nowMs >= healAtMs) return "fine";
+    let left = rng.next();
+    for (const fate of fates) {
+      if (left < rates[fate]) return fate;
+      left -= rates[fate];
+    }
+    return "fine";
+  };
+
+  const drawLatencyMs = (): number => rng.between(0.05, world.nowMs < healAtMs ? plan.latencyMs : healedLatencyMs);
+  const drawLongMs = (): number => Math.max(0, Math.min(rng.between(0, plan.longMs), healAtMs - world.nowMs));
+
+  const send = <T>(fate: CallFate, apply: () => Promise<T>, resolve: (value: T) => void, reject: Reject): void => {
+    const thereMs = drawLatencyMs() + (fate === "delayed" ? drawLongMs() : 0);
+    const backMs = drawLatencyMs() + (fate === "heldUp" ? drawLongMs() : 0);
+    const answer = (ms: number, act: () => void): void => {
+      world.after(ms, () => process.pass("answer", act));
+    };
+    const fail = (): void => reject(unavailable());
+    if (fate === "dropped" || fate === "overtaken") answer(thereMs + backMs, fail);
+    if (fate === "dropped") return;
+    world.after(fate === "overtaken" ? thereMs + backMs + drawLongMs() : thereMs, () => {
+      apply().then(
+        (value) => answer(backMs, () => (fate === "unanswered" ? fail() : resolve(value))),
+        (error: Error) => answer(backMs, () => (fate === "unanswered" ? fail() : reject(error))),
+      );
+    });
+  };
+
+  /** A process that is paused in the middle of its code sends its calls when it goes on; a dead one sends none. */
+  const call = <T>(name: string, apply: () => Promise<T>): Promise<T> =>
+    new Promise((resolve, reject) => {
+      process.pass("call", () => {
+        const fate = draw(callFates, plan.calls);
+        recorder.note(() => `${process.name} ${name} ${fate}`);
+        if (fate !== "fine") link.landed(`call ${fate}`);
+        send(fate, apply, resolve, reject);
+      });
+    });
+
+  const subscribe: Store["subscribe"] = (listener) => {
+    let isOn = true;
+    const stop = store.subscribe((hint) => {
+      const fate = draw(hintFates, plan.hints);
+      if (fate !== "fine") link.landed(`hint ${fate}`);
+      const deliver = (ms: number): void => {
+        world.after(ms, () => process.pass("hint", () => (isOn ? listener(hint) : undefined)));
+      };
+      if (fate !== "lost") deliver(drawLatencyMs() + (fate === "late" ? drawLongMs() : 0));
+      if (fate === "twice") deliver(drawLatencyMs() + drawLongMs());
+    });
+    return () => {
+      isOn = false;
+      stop();
+    };
+  };
+
+  return {
+    now: () => call("now", () => store.now()),
+    createRuns: (runs) => call("createRuns", () => store.createRuns(runs)),
+    claimRuns: (request) => call("claimRuns", () => store.claimRuns(request)),
+    begin: (lease) => call("begin", () => store.begin(lease)),
+    record: (recording) => call("record", () => store.record(recording)),
+    readInbox: (lease) => call("readInbox", () => store.readInbox(lease)),
+    park: (parking) => call("park", () => store.park(parking)),
+    end: (ending) => call("end", () => store.end(ending)),
+    release: (releasing) => call("release", () => store.release(releasing)),
+    tell: (message) => call("tell", () => store.tell(message)),
+    wakeTold: (runIds) => call("wakeTold", () => store.wakeTold(runIds)),
+    wakeDue: (limit) => call("wakeDue", () => store.wakeDue(limit)),
+    registerWorker: (worker) => call("registerWorker", () => store.registerWorker(worker)),
+    heartbeat: (heartbeat) => call("heartbeat", () => store.heartbeat(heartbeat)),
+    retireWorker: (workerId) => call("retireWorker", () => store.retireWorker(workerId)),
+    sweep: (request) => call("sweep", () => store.sweep(request)),
+    getRun: (runId) => call("getRun", () => store.getRun(runId)),
+    getEnds: (runIds) => call("getEnds", () => store.getEnds(runIds)),
+    listRuns: (filter) => call("listRuns", () => store.listRuns(filter)),
+    loadHistory: (runId, afterSeq) => call("loadHistory", () => store.loadHistory(runId, afterSeq)),
+    subscribe,
+  };
+}

@@ -1,0 +1,54 @@
+import type { RunId } from "../../packages/pawl/src/core/ids.ts";
+import type { Execution, ProgramHost } from "../gen/program-workflow.ts";
+import type { StepEntry, Recorder } from "../hist/record.ts";
+import type { SimProcess } from "./sim-process.ts";
+
+/** The world outside, on which steps act: it remembers every call of every step's function, whoever made it. */
+export class Ledger {
+  readonly #recorder: Recorder;
+  readonly #calls = new Map<string, number>();
+  #tokens = 0;
+
+  constructor(recorder: Recorder) {
+    this.#recorder = recorder;
+  }
+
+  /** What a process lends to the programs it executes. A dead process acts no more. */
+  hostFor(process: SimProcess): ProgramHost {
+    const recorder = this.#recorder;
+    return {
+      beginStep: (execution, { path, failures }) => {
+        const token = `${path}#${this.#tokens++}`;
+        const fails = this.#countCall(execution.run, path, process) <= failures;
+        const note = (type: StepEntry["type"]): void => {
+          if (!process.isAlive) return;
+          const { run, epoch, attempt } = execution;
+          const who = process.name;
+          recorder.add({ by: "step", type, at: recorder.now, process: who, run, step: path, epoch, attempt, token });
+        };
+        note("invoke");
+        return { token, fails, end: () => note(fails ? "fail" : "ok") };
+      },
+      work: (ms) =>
+        new Promise((resolve) => {
+          process.timers.after(ms, resolve);
+        }),
+      asked: ({ run, epoch }: Execution, step, waitMs) => {
+        if (!process.isAlive) return;
+        recorder.add({ by: "ask", at: recorder.now, process: process.name, run, step, epoch, waitMs });
+      },
+      delivered: ({ run, epoch }: Execution, step, index, type, value) => {
+        if (!process.isAlive) return;
+        const who = process.name;
+        recorder.add({ by: "delivery", type, at: recorder.now, process: who, run, step, epoch, index, value });
+      },
+    };
+  }
+
+  #countCall(run: RunId, path: string, process: SimProcess): number {
+    const key = `${run} ${path}`;
+    const calls = (this.#calls.get(key) ?? 0) + 1;
+    if (process.isAlive) this.#calls.set(key, calls);
+    return calls;
+  }
+}

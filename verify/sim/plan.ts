@@ -1,0 +1,110 @@
+import type { CrashPoint } from "../../packages/pawl/src/core/crash-point.ts";
+import type { Rng } from "./rng.ts";
+
+/** How often each thing happens to a call of the store; see `createFaultyStore`. */
+export interface CallFaults {
+  readonly dropped: number;
+  readonly unanswered: number;
+  readonly overtaken: number;
+  readonly delayed: number;
+  readonly heldUp: number;
+}
+
+/** How often each thing happens to a hint on its way to one process. */
+export interface HintFaults {
+  readonly lost: number;
+  readonly late: number;
+  readonly twice: number;
+}
+
+/** Mean time between two of a kind, in one process; null for never. */
+export interface ProcessFaults {
+  readonly pauseMs: number | null;
+  readonly killMs: number | null;
+  readonly stopMs: number | null;
+  /** Processes also die here, or are paused for more than a lease, each time with this probability. */
+  readonly point: CrashPoint | null;
+  readonly atPoint: "crash" | "pause";
+  readonly pointRate: number;
+}
+
+/** Everything about a schedule that is decided before it begins. */
+export interface Plan {
+  readonly leaseMs: number;
+  readonly pollMs: number;
+  readonly workers: number;
+  readonly concurrency: number;
+  readonly clients: number;
+  readonly roots: number;
+  readonly programSize: number;
+  readonly crashLimit: number;
+  /** Callers begin what they do within this time. */
+  readonly activeMs: number;
+  /** Faults happen during this time; then the world heals. */
+  readonly faultMs: number;
+  /** A call's way to the store, and back, takes up to this. */
+  readonly latencyMs: number;
+  /** What is delayed is delayed by up to this. */
+  readonly longMs: number;
+  readonly calls: CallFaults;
+  readonly hints: HintFaults;
+  readonly processes: ProcessFaults;
+  /** Clocks are wrong by up to this. */
+  readonly skewMs: number;
+}
+
+export const crashPoints: readonly CrashPoint[] = [
+  "claim.answered",
+  "step.before",
+  "step.after",
+  "record.before",
+  "record.after",
+  "park.before",
+  "park.after",
+  "end.before",
+  "end.after",
+  "heartbeat.before",
+  "sweep.before",
+  "cancel.recorded",
+];
+
+/**
+ * Draws a plan. Each fault is absent from about half the plans: what one fault hides, a schedule without it shows.
+ */
+export function drawPlan(rng: Rng): Plan {
+  const leaseMs = rng.pick([600, 1_500, 3_000]);
+  const activeMs = leaseMs * rng.pick([0.1, 1, 2]);
+  const maybe = (most: number): number => (rng.chance(0.5) ? rng.next() * most : 0);
+  const every = (leases: number): number | null => (rng.chance(0.5) ? leases * leaseMs * rng.between(0.5, 2) : null);
+  return {
+    leaseMs,
+    pollMs: leaseMs * rng.pick([0.1, 0.4, 1]),
+    workers: 1 + rng.below(3),
+    concurrency: rng.pick([1, 2, 10]),
+    clients: 1 + rng.below(2),
+    roots: 1 + rng.below(4),
+    programSize: 1 + rng.below(10),
+    crashLimit: rng.chance(0.2) ? 3 : 1_000,
+    activeMs,
+    faultMs: activeMs + leaseMs * rng.between(0.5, 4),
+    latencyMs: rng.pick([1, 5, 40]),
+    longMs: leaseMs * rng.pick([0.2, 1, 3]),
+    calls: {
+      dropped: maybe(0.15),
+      unanswered: maybe(0.15),
+      overtaken: maybe(0.08),
+      delayed: maybe(0.08),
+      heldUp: maybe(0.08),
+    },
+    hints: { lost: rng.pick([0, 0, 0.3, 1]), late: maybe(0.5), twice: maybe(0.3) },
+    processes: {
+      pauseMs: every(2),
+      killMs: every(3),
+      stopMs: every(5),
+      point: rng.chance(0.7) ? rng.pick(crashPoints) : null,
+      atPoint: rng.pick(["crash", "pause"]),
+      pointRate: rng.between(0.02, 0.5),
+    },
+    skewMs: rng.pick([0, 50, 7_200_000]),
+  };
+}

@@ -1,0 +1,149 @@
+import type { CrashPoint, Probe } from "../../packages/pawl/src/core/crash-point.ts";
+import type { Log } from "../../packages/pawl/src/core/log.ts";
+import type { Store } from "../../packages/pawl/src/store/store.ts";
+import { createProgramWorkflows, type ProgramHost } from "../gen/program-workflow.ts";
+import type { Recorder } from "../hist/record.ts";
+import type { ClientProcess } from "./callers.ts";
+import { createSimClient } from "./client-process.ts";
+import { createFaultyStore } from "./faulty-store.ts";
+import { Nemesis, type Life } from "./nemesis.ts";
+import type { Plan } from "./plan.ts";
+import type { Rng } from "./rng.ts";
+import { passages, SimProcess } from "./sim-process.ts";
+import { createSimWorker, type ProcessSeams } from "./worker-process.ts";
+import type { World } from "./world.ts";
+
+export interface PopulationParts {
+  readonly world: World;
+  readonly rng: Rng;
+  readonly plan: Plan;
+  readonly healAtMs: number;
+  readonly recorder: Recorder;
+  /** The store as this process's calls reach it. */
+  readonly storeFor: (process: string) => Store;
+  readonly hostFor: (process: SimProcess) => ProgramHost;
+  readonly landed: (process: string, kind: string) => void;
+  /** Something happened in a process that should never happen. */
+  readonly unforeseen: (what: string, error: unknown) => void;
+}
+
+export const retryMs = 20;
+
+/** The processes of a world: workers and clients, each with its nemesis. */
+export class Population {
+  readonly #parts: PopulationParts;
+  readonly #clients: Nemesis<ClientLife>[] = [];
+  readonly #workers: Nemesis<Life>[] = [];
+
+  constructor(parts: PopulationParts) {
+    this.#parts = parts;
+    const { workers, clients } = parts.plan;
+    for (let i = 0; i < workers; i++) this.#addWorker(`w${i}`);
+    for (let i = 0; i < clients; i++) this.#clients.push(this.#haunt(`c${i}`, (seams) => this.#startClient(seams)));
+  }
+
+  /** Some client process that is alive, or null while there is none. */
+  findClient(rng: Rng): ClientProcess | null {
+    const alive = this.#clients.flatMap(({ life }) => life ?? []);
+    return alive.length === 0 ? null : rng.pick(alive).client;
+  }
+
+  /** A run was claimed that had been held before. */
+  noteTakeover(): void {
+    for (const worker of this.#workers) worker.wakeZombie();
+  }
+
+  #addWorker(name: string): void {
+    const { rng, plan, healAtMs, world } = this.#parts;
+    const { point, atPoint, pointRate } = plan.processes;
+    const chance = rng.fork(`${name} point`);
+    const reach = (reached: CrashPoint): void => {
+      if (reached !== point || world.nowMs >= healAtMs || !chance.chance(pointRate)) return;
+      if (atPoint === "crash") nemesis.kill(`crash at ${point}`);
+      else nemesis.pause(`pause at ${point}`, plan.leaseMs * chance.between(1, 3));
+    };
+    const nemesis: Nemesis<Life> = this.#haunt(name, (seams) => this.#startWorker(seams, reach));
+    this.#workers.push(nemesis);
+  }
+
+  #startWorker(seams: ProcessSeams, reach: Probe): Life {
+    const { plan, hostFor, unforeseen } = this.#parts;
+    const { process } = seams;
+    const probe: Probe = (point) => {
+      if (process.isAlive && !process.isPaused) reach(point);
+    };
+    const host = hostFor(process);
+    const workflows = createProgramWorkflows(host, { crashLimit: plan.crashLimit, retryMs });
+    const worker = createSimWorker(seams, plan, probe, [...workflows.values()]);
+    const start = (): void => {
+      // A process that cannot reach the store at first is started again, as a supervisor would.
+      worker.start().catch(() => process.timers.after(plan.leaseMs / 4, start));
+    };
+    start();
+    const stop = (): Promise<void> => worker.stop({ timeout: plan.leaseMs });
+    return { process, stop: () => stop().catch((error: unknown) => unforeseen("A worker did not stop", error)) };
+  }
+
+  #startClient(seams: ProcessSeams): ClientLife {
+    const { process } = seams;
+    const { plan, hostFor } = this.#parts;
+    const workflows = createProgramWorkflows(hostFor(process), { crashLimit: plan.crashLimit, retryMs });
+    const died = new Promise<void>((resolve) => {
+      process.onKill(resolve);
+    });
+    return { process, stop: null, client: { name: process.name, port: createSimClient(seams, workflows), died } };
+  }
+
+  #haunt<L extends Life>(name: string, start: (seams: ProcessSeams) => L): Nemesis<L> {
+    const { world, rng, plan, healAtMs, landed } = this.#parts;
+    return new Nemesis({
+      world,
+      rng: rng.fork(name),
+      plan,
+      healAtMs,
+      landed: (kind) => landed(name, kind),
+      start: (number) => start(this.#startProcess(`${name}.${number}`)),
+    });
+  }
+
+  #startProcess(name: string): ProcessSeams {
+    const { world, plan, healAtMs, recorder, landed } = this.#parts;
+    const rng = this.#parts.rng.fork(name);
+    const process = new SimProcess(name, world, {
+      skewMs: rng.between(-plan.skewMs, plan.skewMs),
+      drift: rng.between(0.98, 1.02),
+      attendsFirst: rng.pick(passages),
+    });
+    const store = createFaultyStore(this.#parts.storeFor(name), {
+      world,
+      process,
+      recorder,
+      rng: rng.fork("link"),
+      plan,
+      healAtMs,
+      landed: (kind) => landed(name, kind),
+    });
+    return { process, store, rng: rng.fork("own"), log: this.#logOf(process) };
+  }
+
+  #logOf(process: SimProcess): Log {
+    const { recorder, unforeseen } = this.#parts;
+    const write =
+      (level: string): Log["info"] =>
+      (message, fields) =>
+        recorder.note(() => `${process.name} ${level}: ${message} ${JSON.stringify(fields ?? {})}`);
+    return {
+      debug: write("debug"),
+      info: write("info"),
+      warn: write("warn"),
+      error(message, fields) {
+        write("error")(message, fields);
+        if (process.isAlive) unforeseen(`${process.name} logged an error: ${message}`, fields?.["error"]);
+      },
+    };
+  }
+}
+
+interface ClientLife extends Life {
+  readonly client: ClientProcess;
+}

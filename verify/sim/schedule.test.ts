@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import { describeViolation } from "../hist/verdict.ts";
+import { mutants } from "./mutants.ts";
+import { runSchedule } from "./schedule.ts";
+
+/** A mutant that survives this many schedules is not found. */
+const mostSchedules = 300;
+
+test("some hundred schedules keep every promise", async () => {
+  for (let i = 0; i < 200; i++) {
+    const seed = `test ${i}`;
+    const { violations } = await runSchedule(seed);
+    expect(violations.map(describeViolation), `--seed "${seed}"`).toEqual([]);
+  }
+});
+
+test("the same seed gives the same trace, another seed another one", async () => {
+  const traces = new Set<string>();
+  for (let i = 0; i < 20; i++) {
+    const first = await runSchedule(`trace ${i}`, { tracing: true });
+    const second = await runSchedule(`trace ${i}`, { tracing: true });
+    expect(second.trace).toBe(first.trace);
+    traces.add(first.trace);
+  }
+  expect(traces.size).toBe(20);
+});
+
+test.each(mutants)("a store in which $name is found out", async ({ spoil, breaks }) => {
+  for (let i = 0; i < mostSchedules; i++) {
+    const { violations } = await runSchedule(`mutant ${i}`, { spoil });
+    if (violations.some(({ invariant }) => breaks.includes(invariant))) return;
+  }
+  expect.fail(`It survived ${mostSchedules} schedules.`);
+});
