@@ -10,12 +10,15 @@ import { order, type Report, stepNames } from "./workflows.ts";
 
 const orderIds = [1, 2, 3, 4, 5, 6];
 const begun = new Map<string, string[]>();
+const running = new Map<string, string>();
 const finishedBeforeKill = new Set<string>();
-let victim: string | null = null;
 
 function onReport(worker: string, { orderId, step, what }: Report): void {
   const place = `order ${orderId}  ${step}`;
-  if (what === "begins") begun.set(place, [...(begun.get(place) ?? []), worker]);
+  if (what === "begins") {
+    begun.set(place, [...(begun.get(place) ?? []), worker]);
+    running.set(place, worker);
+  } else running.delete(place);
   tell(`${place.padEnd(18)}${what === "done" ? "done" : "…   "}  worker ${worker}`);
 }
 
@@ -32,14 +35,14 @@ const runs = await Promise.all(
 );
 tell("six orders are started");
 
-await untilHalfDone();
 const [dying, heir] = workers;
 if (dying === undefined || heir === undefined) throw new Error("The demo needs two workers.");
-victim = dying.name;
+await untilInTheMiddle(dying.name);
 for (const place of await finishedSteps(runs)) finishedBeforeKill.add(place);
 dying.kill();
-tell(`kill -9 for worker ${dying.name}: what it held is in nobody's hands now`);
-tell(`${finishedBeforeKill.size} steps were finished before that; the lease of 2 s must run out first`);
+const cutOff = [...running.values()].filter((worker) => worker === dying.name).length;
+tell(`kill -9 for worker ${dying.name}, in the middle of ${cutOff} steps; ${finishedBeforeKill.size} were finished`);
+tell(`its lease of 2 s runs out, then worker ${heir.name} takes over`);
 
 const results = await Promise.all(runs.map((run) => run.result()));
 tell("all six orders are done\n");
@@ -61,12 +64,14 @@ if (process.argv.includes("--keep")) {
   await once(process, "SIGINT");
 }
 await Promise.all(workers.map((worker) => worker.stop()));
-if (repeated.length > 0) throw new Error(`A finished step of worker ${victim}'s ran again.`);
+if (repeated.length > 0) throw new Error(`A step that worker ${dying.name} had finished ran again.`);
 
-/** Resolves when a third of all steps are done, so that the kill lands in the middle. */
-async function untilHalfDone(): Promise<void> {
+/** Resolves when a third of all steps is done and this worker is in others. */
+async function untilInTheMiddle(worker: string): Promise<void> {
   const enough = (orderIds.length * stepNames.length) / 3;
-  while ((await finishedSteps(runs)).length < enough) await new Promise((resolve) => setTimeout(resolve, 50));
+  while ((await finishedSteps(runs)).length < enough || ![...running.values()].includes(worker)) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
 }
 
 async function finishedSteps(handles: readonly RunHandle[]): Promise<readonly string[]> {

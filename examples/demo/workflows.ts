@@ -27,7 +27,6 @@ export const order = workflow({ name: "order", version: 1 }, async (ctx, input: 
   const done: string[] = [];
   for (const step of stepNames) {
     done.push(await ctx.step(step, () => work(input.orderId, step)));
-    if (step === "charge") await ctx.sleep("300ms");
   }
   return done;
 });

@@ -2,6 +2,19 @@
 -- A run may be moved meanwhile by a claim or a due timer (parked to ready to lease): the rooms are visited in that order,
 -- so it is met wherever it is. What moves the other way (park) needs the run's row lock, or sets told itself.
 
+-- The parents of these runs. Asked for inside, `is not null` would let the planner read all of run_parent.
+create function {schema}.parents_of_v1(p_shard smallint, p_runs uuid[])
+returns uuid[]
+language plpgsql
+as $$
+begin
+  return array(
+    select c.parent_id
+      from (select r.parent_id from {schema}.run r where r.shard = p_shard and r.id = any (p_runs) offset 0) c
+     where c.parent_id is not null);
+end
+$$;
+
 -- Ends runs that are in no room any more: the run's row, its parent's message, the hint. Answers the live parents to wake.
 create function {schema}.finish_runs_v1(
   p_shard smallint, p_now timestamptz, p_runs uuid[], p_statuses text[],

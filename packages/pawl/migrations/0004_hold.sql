@@ -316,8 +316,7 @@ declare
   v_lost uuid[];
   v_now timestamptz;
 begin
-  v_parents := array(select r.parent_id from {schema}.run r
-                      where r.shard = p_shard and r.id = any (p_runs) and r.parent_id is not null);
+  v_parents := {schema}.parents_of_v1(p_shard, p_runs);
   v_children := {schema}.stopped_children_v1(p_shard, p_runs, p_statuses);
   v_locked := p_runs || v_parents || v_children;
   perform 1 from (select 1 from {schema}.run r
@@ -332,7 +331,7 @@ begin
   v_lost := {schema}.lost_runs_v1(p_runs, v_held);
   v_now := {clock};
   -- An earlier write of this holder, its answer lost, may have added children while we waited for the lease.
-  if not v_children @> {schema}.stopped_children_v1(p_shard, p_runs, p_statuses) then
+  if v_children is not null and not v_children @> {schema}.stopped_children_v1(p_shard, p_runs, p_statuses) then
     raise exception 'children were added meanwhile' using errcode = 'serialization_failure';
   end if;
 
@@ -340,6 +339,7 @@ begin
                                     e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_takes);
   if p_children is not null then
     perform {schema}.put_children_v1(p_shard, v_now, p_children, v_lost);
+    v_children := {schema}.stopped_children_v1(p_shard, p_runs, p_statuses);
   end if;
   delete from {schema}.lease l where l.shard = p_shard and l.run_id = any (v_held);
 

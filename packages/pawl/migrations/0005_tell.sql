@@ -16,8 +16,7 @@ set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
-  v_locked uuid[] := p_runs || array(select r.parent_id from {schema}.run r
-                                      where r.shard = p_shard and r.id = any (p_runs) and r.parent_id is not null);
+  v_locked uuid[] := p_runs || {schema}.parents_of_v1(p_shard, p_runs);
   v_stored uuid[];
   v_wake uuid[];
   v_now timestamptz;
@@ -102,14 +101,12 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
 declare
+  v_locked uuid[] := p_runs || {schema}.parents_of_v1(p_shard, p_runs);
   v_wake uuid[];
 begin
-  perform 1
-     from (select 1 from {schema}.run r
-            where r.shard = p_shard
-              and r.id = any (p_runs || array(select c.parent_id from {schema}.run c
-                                               where c.shard = p_shard and c.id = any (p_runs) and c.parent_id is not null))
-            order by r.id for no key update) r;
+  perform 1 from (select 1 from {schema}.run r
+                   where r.shard = p_shard and r.id = any (v_locked)
+                   order by r.id for no key update) r;
   v_wake := array(select r.id from {schema}.run r where r.shard = p_shard and r.id = any (p_runs) and r.status is null);
   if v_wake <> '{}' then
     perform {schema}.wake_runs_v1(p_shard, {clock}, v_wake);

@@ -19,7 +19,7 @@ $$;
 -- Answers a row a run, and a last row 'alive' or 'expired' with the time.
 -- Locks: the worker's row, then unknown leases (skip locked). Index: worker_pkey, lease_worker.
 create function {schema}.heartbeat_v1(
-  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_unknown_after_ms float8)
+  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_claims_known_to_ms float8)
 returns table (run_id uuid, news text, now_ms float8)
 language plpgsql
 set search_path = pg_catalog
@@ -30,6 +30,7 @@ as $$
 #variable_conflict use_column
 declare
   v_now timestamptz;
+  v_known_to timestamptz := to_timestamp(p_claims_known_to_ms / 1000.0);
   v_unknown uuid[];
 begin
   perform 1 from {schema}.worker w where w.id = p_worker for no key update;
@@ -43,16 +44,22 @@ begin
     return;
   end if;
 
+  -- Compared as sets: as a join it may cost the product of both.
   v_unknown := array(
-    select l.run_id
-      from {schema}.lease l
-     where l.shard = p_shard and l.worker_id = p_worker
-       and l.claimed_at <= v_now - p_unknown_after_ms * interval '1 millisecond'
-       and not exists (select 1 from unnest(p_runs, p_epochs) k (run_id, epoch)
-                        where k.run_id = l.run_id and k.epoch = l.epoch)
-     order by l.run_id
-       for update skip locked);
+    select u.run_id
+      from (select l.run_id, l.epoch
+              from {schema}.lease l
+             where l.shard = p_shard and l.worker_id = p_worker and l.claimed_at <= v_known_to
+            except
+            select k.run_id, k.epoch from unnest(p_runs, p_epochs) k (run_id, epoch)) u);
   if v_unknown <> '{}' then
+    v_unknown := array(
+      select l.run_id
+        from {schema}.lease l
+       where l.shard = p_shard and l.run_id = any (v_unknown)
+         and (l.worker_id = p_worker) is true and l.claimed_at <= v_known_to
+       order by l.run_id
+         for update skip locked);
     perform {schema}.return_leases_v1(p_shard, v_now, v_unknown);
   end if;
 
@@ -87,8 +94,9 @@ declare
 begin
   perform 1 from {schema}.worker w where w.id = p_worker for update;
   v_now := {clock};
+  v_runs := array(select l.run_id from {schema}.lease l where l.shard = p_shard and l.worker_id = p_worker);
   v_runs := array(select l.run_id from {schema}.lease l
-                   where l.shard = p_shard and l.worker_id = p_worker
+                   where l.shard = p_shard and l.run_id = any (v_runs) and (l.worker_id = p_worker) is true
                    order by l.run_id for update);
   perform {schema}.return_leases_v1(p_shard, v_now, v_runs);
   update {schema}.worker w set ended_at = coalesce(w.ended_at, v_now), swept_at = v_now where w.id = p_worker;
@@ -138,9 +146,12 @@ begin
      where w.id = any (v_dead) and w.ended_at is null;
     get diagnostics v_ended = row_count;
 
-    v_candidates := array(select l.run_id from {schema}.lease l
-                           where l.shard = p_shard and l.worker_id = any (v_dead)
-                           order by l.run_id limit p_limit);
+    v_candidates := array(
+      select l.run_id
+        from unnest(v_dead) d (id)
+       cross join lateral (select l.run_id from {schema}.lease l where l.shard = p_shard and l.worker_id = d.id offset 0) l
+       order by l.run_id
+       limit p_limit);
     v_locked := {schema}.lock_free_runs_v1(p_shard, v_candidates);
     select r.recovered, r.failed into v_recovered, v_failed from {schema}.recover_leases_v1(p_shard, v_now, v_dead, v_locked) r;
     v_more := v_recovered + v_failed = p_limit;
@@ -212,11 +223,10 @@ begin
   if p_runs = '{}' then
     return p_runs;
   end if;
+  v_locked := p_runs || {schema}.parents_of_v1(p_shard, p_runs);
   v_locked := array(
     select r.id from {schema}.run r
-     where r.shard = p_shard
-       and r.id = any (p_runs || array(select c.parent_id from {schema}.run c
-                                        where c.shard = p_shard and c.id = any (p_runs) and c.parent_id is not null))
+     where r.shard = p_shard and r.id = any (v_locked)
      order by r.id
        for no key update skip locked);
 
@@ -255,7 +265,7 @@ declare
   v_error text := '{"name":"PawlError","code":"WORKER_CRASHED","message":"The worker died while it ran this, as often as the crash limit allows."}';
 begin
   v_runs := array(select l.run_id from {schema}.lease l
-                   where l.shard = p_shard and l.run_id = any (p_runs) and l.worker_id = any (p_dead)
+                   where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = any (p_dead)) is true
                    order by l.run_id
                      for update skip locked);
 
@@ -319,7 +329,7 @@ begin
   with late as materialized (
     select y.ctid as place
       from {schema}.ready y
-     where y.shard = p_shard and y.run_id = any (p_runs) and y.expires_at <= p_now and y.epoch = 0
+     where y.shard = p_shard and y.run_id = any (p_runs) and (y.expires_at <= p_now) is true and y.epoch = 0
      order by y.run_id
        for update skip locked
   ), gone as (

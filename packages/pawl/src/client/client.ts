@@ -93,12 +93,13 @@ export function createClient(deps: ClientDeps): Client {
     const [answer] = await call(() => store.createRuns([run]));
     if (answer === undefined)
       throw new PawlError("INTERNAL", "The store did not answer for a new run. Please report this.");
-    if (answer.kind !== "conflict" || options.onConflict === "return") return answer.id;
-    throw new PawlError(
-      "KEY_CONFLICT",
-      `The key "${options.key}" belongs to run ${answer.id}, which has another workflow, version or input.`,
-      { key: options.key, runId: answer.id },
-    );
+    if (answer.kind === "created") return answer.id;
+    if (answer.kind === "existing" && options.onConflict !== "reject") return answer.id;
+    const difference = answer.kind === "existing" ? "" : ", which has another workflow, version or input";
+    throw new PawlError("KEY_CONFLICT", `The key "${options.key}" belongs to run ${answer.id}${difference}.`, {
+      key: options.key,
+      runId: answer.id,
+    });
   };
 
   const tell = async (

@@ -11,8 +11,11 @@ import {
 export interface StartOptions {
   /** Makes the start idempotent: one run per key, for ever. Default: none, every start is a run of its own. */
   readonly key?: string;
-  /** What to do when the key belongs to a run of another workflow, version or input. Default `"throw"`. */
-  readonly onConflict?: "throw" | "return";
+  /**
+   * What a second start with the key gets: the run that is there (`"return"`, the default), or `KEY_CONFLICT`
+   * (`"reject"`). With another workflow, version or input it is `KEY_CONFLICT` in any case.
+   */
+  readonly onConflict?: "return" | "reject";
   /** Default: the workflow's queue. */
   readonly queue?: string;
   /** Lower goes first. Default 0. */
@@ -35,7 +38,7 @@ const checkName: Check = (value) => (typeof value === "string" ? null : "must be
 export function checkStartOptions(options: StartOptions): void {
   checkOptions("start", options, {
     key: checkName,
-    onConflict: checkOneOf("throw", "return"),
+    onConflict: checkOneOf("return", "reject"),
     queue: checkName,
     priority: checkInteger(-(2 ** 31), 2 ** 31 - 1),
     at: checkInstant,

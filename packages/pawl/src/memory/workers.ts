@@ -9,7 +9,7 @@ export function registerWorker(state: State, worker: NewWorker): void {
   state.workers.set(id, { id, leaseMs, heardAt: state.now(), endedAt: null, heldAtEnd: null });
 }
 
-export function heartbeat(state: State, { workerId, held, unknownAfterMs }: Heartbeat): HeartbeatAnswer {
+export function heartbeat(state: State, { workerId, held, claimsKnownTo }: Heartbeat): HeartbeatAnswer {
   const now = state.now();
   const worker = state.workers.get(workerId);
   if (!worker || worker.endedAt !== null || isOverdue(state, worker)) {
@@ -17,11 +17,12 @@ export function heartbeat(state: State, { workerId, held, unknownAfterMs }: Hear
   }
   worker.heardAt = now;
 
+  const knownTo = claimsKnownTo ?? Number.NEGATIVE_INFINITY;
   const leases = leasesOf(state, workerId);
   const known = new Set(held.map(nameOf));
   const unknown = leases.filter(
     ({ run, room }) =>
-      !known.has(nameOf({ runId: run.id, epoch: room.epoch })) && room.claimedAt <= now - unknownAfterMs,
+      !known.has(nameOf({ runId: run.id, epoch: room.epoch })) && room.claimedAt <= knownTo,
   );
   for (const { run, room } of unknown) giveBack(state, run, room);
 

@@ -607,6 +607,19 @@ $$;
 -- A run may be moved meanwhile by a claim or a due timer (parked to ready to lease): the rooms are visited in that order,
 -- so it is met wherever it is. What moves the other way (park) needs the run's row lock, or sets told itself.
 
+-- The parents of these runs. Asked for inside, \`is not null\` would let the planner read all of run_parent.
+create function {schema}.parents_of_v1(p_shard smallint, p_runs uuid[])
+returns uuid[]
+language plpgsql
+as $$
+begin
+  return array(
+    select c.parent_id
+      from (select r.parent_id from {schema}.run r where r.shard = p_shard and r.id = any (p_runs) offset 0) c
+     where c.parent_id is not null);
+end
+$$;
+
 -- Ends runs that are in no room any more: the run's row, its parent's message, the hint. Answers the live parents to wake.
 create function {schema}.finish_runs_v1(
   p_shard smallint, p_now timestamptz, p_runs uuid[], p_statuses text[],
@@ -1207,8 +1220,7 @@ declare
   v_lost uuid[];
   v_now timestamptz;
 begin
-  v_parents := array(select r.parent_id from {schema}.run r
-                      where r.shard = p_shard and r.id = any (p_runs) and r.parent_id is not null);
+  v_parents := {schema}.parents_of_v1(p_shard, p_runs);
   v_children := {schema}.stopped_children_v1(p_shard, p_runs, p_statuses);
   v_locked := p_runs || v_parents || v_children;
   perform 1 from (select 1 from {schema}.run r
@@ -1223,7 +1235,7 @@ begin
   v_lost := {schema}.lost_runs_v1(p_runs, v_held);
   v_now := {clock};
   -- An earlier write of this holder, its answer lost, may have added children while we waited for the lease.
-  if not v_children @> {schema}.stopped_children_v1(p_shard, p_runs, p_statuses) then
+  if v_children is not null and not v_children @> {schema}.stopped_children_v1(p_shard, p_runs, p_statuses) then
     raise exception 'children were added meanwhile' using errcode = 'serialization_failure';
   end if;
 
@@ -1231,6 +1243,7 @@ begin
                                     e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_takes);
   if p_children is not null then
     perform {schema}.put_children_v1(p_shard, v_now, p_children, v_lost);
+    v_children := {schema}.stopped_children_v1(p_shard, p_runs, p_statuses);
   end if;
   delete from {schema}.lease l where l.shard = p_shard and l.run_id = any (v_held);
 
@@ -1359,8 +1372,7 @@ set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
-  v_locked uuid[] := p_runs || array(select r.parent_id from {schema}.run r
-                                      where r.shard = p_shard and r.id = any (p_runs) and r.parent_id is not null);
+  v_locked uuid[] := p_runs || {schema}.parents_of_v1(p_shard, p_runs);
   v_stored uuid[];
   v_wake uuid[];
   v_now timestamptz;
@@ -1445,14 +1457,12 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
 declare
+  v_locked uuid[] := p_runs || {schema}.parents_of_v1(p_shard, p_runs);
   v_wake uuid[];
 begin
-  perform 1
-     from (select 1 from {schema}.run r
-            where r.shard = p_shard
-              and r.id = any (p_runs || array(select c.parent_id from {schema}.run c
-                                               where c.shard = p_shard and c.id = any (p_runs) and c.parent_id is not null))
-            order by r.id for no key update) r;
+  perform 1 from (select 1 from {schema}.run r
+                   where r.shard = p_shard and r.id = any (v_locked)
+                   order by r.id for no key update) r;
   v_wake := array(select r.id from {schema}.run r where r.shard = p_shard and r.id = any (p_runs) and r.status is null);
   if v_wake <> '{}' then
     perform {schema}.wake_runs_v1(p_shard, {clock}, v_wake);
@@ -1537,7 +1547,7 @@ $$;
 -- Answers a row a run, and a last row 'alive' or 'expired' with the time.
 -- Locks: the worker's row, then unknown leases (skip locked). Index: worker_pkey, lease_worker.
 create function {schema}.heartbeat_v1(
-  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_unknown_after_ms float8)
+  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_claims_known_to_ms float8)
 returns table (run_id uuid, news text, now_ms float8)
 language plpgsql
 set search_path = pg_catalog
@@ -1548,6 +1558,7 @@ as $$
 #variable_conflict use_column
 declare
   v_now timestamptz;
+  v_known_to timestamptz := to_timestamp(p_claims_known_to_ms / 1000.0);
   v_unknown uuid[];
 begin
   perform 1 from {schema}.worker w where w.id = p_worker for no key update;
@@ -1561,16 +1572,22 @@ begin
     return;
   end if;
 
+  -- Compared as sets: as a join it may cost the product of both.
   v_unknown := array(
-    select l.run_id
-      from {schema}.lease l
-     where l.shard = p_shard and l.worker_id = p_worker
-       and l.claimed_at <= v_now - p_unknown_after_ms * interval '1 millisecond'
-       and not exists (select 1 from unnest(p_runs, p_epochs) k (run_id, epoch)
-                        where k.run_id = l.run_id and k.epoch = l.epoch)
-     order by l.run_id
-       for update skip locked);
+    select u.run_id
+      from (select l.run_id, l.epoch
+              from {schema}.lease l
+             where l.shard = p_shard and l.worker_id = p_worker and l.claimed_at <= v_known_to
+            except
+            select k.run_id, k.epoch from unnest(p_runs, p_epochs) k (run_id, epoch)) u);
   if v_unknown <> '{}' then
+    v_unknown := array(
+      select l.run_id
+        from {schema}.lease l
+       where l.shard = p_shard and l.run_id = any (v_unknown)
+         and (l.worker_id = p_worker) is true and l.claimed_at <= v_known_to
+       order by l.run_id
+         for update skip locked);
     perform {schema}.return_leases_v1(p_shard, v_now, v_unknown);
   end if;
 
@@ -1605,8 +1622,9 @@ declare
 begin
   perform 1 from {schema}.worker w where w.id = p_worker for update;
   v_now := {clock};
+  v_runs := array(select l.run_id from {schema}.lease l where l.shard = p_shard and l.worker_id = p_worker);
   v_runs := array(select l.run_id from {schema}.lease l
-                   where l.shard = p_shard and l.worker_id = p_worker
+                   where l.shard = p_shard and l.run_id = any (v_runs) and (l.worker_id = p_worker) is true
                    order by l.run_id for update);
   perform {schema}.return_leases_v1(p_shard, v_now, v_runs);
   update {schema}.worker w set ended_at = coalesce(w.ended_at, v_now), swept_at = v_now where w.id = p_worker;
@@ -1656,9 +1674,12 @@ begin
      where w.id = any (v_dead) and w.ended_at is null;
     get diagnostics v_ended = row_count;
 
-    v_candidates := array(select l.run_id from {schema}.lease l
-                           where l.shard = p_shard and l.worker_id = any (v_dead)
-                           order by l.run_id limit p_limit);
+    v_candidates := array(
+      select l.run_id
+        from unnest(v_dead) d (id)
+       cross join lateral (select l.run_id from {schema}.lease l where l.shard = p_shard and l.worker_id = d.id offset 0) l
+       order by l.run_id
+       limit p_limit);
     v_locked := {schema}.lock_free_runs_v1(p_shard, v_candidates);
     select r.recovered, r.failed into v_recovered, v_failed from {schema}.recover_leases_v1(p_shard, v_now, v_dead, v_locked) r;
     v_more := v_recovered + v_failed = p_limit;
@@ -1730,11 +1751,10 @@ begin
   if p_runs = '{}' then
     return p_runs;
   end if;
+  v_locked := p_runs || {schema}.parents_of_v1(p_shard, p_runs);
   v_locked := array(
     select r.id from {schema}.run r
-     where r.shard = p_shard
-       and r.id = any (p_runs || array(select c.parent_id from {schema}.run c
-                                        where c.shard = p_shard and c.id = any (p_runs) and c.parent_id is not null))
+     where r.shard = p_shard and r.id = any (v_locked)
      order by r.id
        for no key update skip locked);
 
@@ -1773,7 +1793,7 @@ declare
   v_error text := '{"name":"PawlError","code":"WORKER_CRASHED","message":"The worker died while it ran this, as often as the crash limit allows."}';
 begin
   v_runs := array(select l.run_id from {schema}.lease l
-                   where l.shard = p_shard and l.run_id = any (p_runs) and l.worker_id = any (p_dead)
+                   where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = any (p_dead)) is true
                    order by l.run_id
                      for update skip locked);
 
@@ -1837,7 +1857,7 @@ begin
   with late as materialized (
     select y.ctid as place
       from {schema}.ready y
-     where y.shard = p_shard and y.run_id = any (p_runs) and y.expires_at <= p_now and y.epoch = 0
+     where y.shard = p_shard and y.run_id = any (p_runs) and (y.expires_at <= p_now) is true and y.epoch = 0
      order by y.run_id
        for update skip locked
   ), gone as (

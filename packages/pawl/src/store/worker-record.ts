@@ -13,8 +13,11 @@ export interface NewWorker {
 export interface Heartbeat {
   readonly workerId: string;
   readonly held: readonly { readonly runId: RunId; readonly epoch: number }[];
-  /** Leases older than this that the worker does not hold are given back: their claim's answer was lost. */
-  readonly unknownAfterMs: number;
+  /**
+   * The time that the newest claim's answer gave, of those the worker has taken in; null before the first. Leases claimed
+   * up to then that it does not hold are given back: the answer was lost.
+   */
+  readonly claimsKnownTo: number | null;
 }
 
 export interface HeartbeatAnswer {

@@ -82,7 +82,7 @@ export function createHeartbeat(parts: HeartbeatParts): Heartbeat {
     const epochs = new Map<RunId, number>(held.map((run) => [run.runId, run.epoch]));
     const sentAt = clock.now();
     parts.probe("heartbeat.before");
-    const answer = await store.heartbeat({ workerId, held, unknownAfterMs: Math.ceil(leaseMs / 3) });
+    const answer = await store.heartbeat({ workerId, held, claimsKnownTo: registration.claimsKnownTo });
     if (!answer.alive) return expired(workerId);
 
     wasBlocked = false;
@@ -122,7 +122,7 @@ export function createHeartbeat(parts: HeartbeatParts): Heartbeat {
     const nextAt = clock.now() + heartbeatMs;
     turnDueAt = nextAt;
     if (unanswered.size < mostUnanswered) await beatInTime();
-    return turnDueAt - clock.now();
+    return nextAt - clock.now();
   };
   const loop = createLoop("heartbeat", parts, turn, leaseMs / 6);
 

@@ -9,6 +9,8 @@ export interface Registration {
   readonly workerId: string;
   /** Until when, by this process's clock, the store surely counts it as alive; null while it is not registered. */
   readonly aliveUntil: number | null;
+  /** The time that the newest claim's answer gave under this id, once its runs are in their slots; null before the first. */
+  claimsKnownTo: number | null;
   /** Registers unless that is done. */
   ensure(): Promise<void>;
   /** The store heard from this id no earlier than this instant of the process's clock. */
@@ -27,6 +29,7 @@ export function createRegistration(
   const { store, clock, ids, log } = seams;
   let workerId = ids.next();
   let aliveUntil: number | null = null;
+  let claimsKnownTo: number | null = null;
   let registering: Promise<void> | null = null;
   let toRetire: string[] = [];
 
@@ -63,6 +66,12 @@ export function createRegistration(
     get aliveUntil() {
       return aliveUntil;
     },
+    get claimsKnownTo() {
+      return claimsKnownTo;
+    },
+    set claimsKnownTo(now) {
+      claimsKnownTo = now;
+    },
     async ensure() {
       if (aliveUntil !== null) return;
       registering ??= register().finally(() => {
@@ -78,6 +87,7 @@ export function createRegistration(
       if (!isSuspect) toRetire.push(workerId);
       workerId = ids.next();
       aliveUntil = null;
+      claimsKnownTo = null;
     },
   };
 }

@@ -7,7 +7,7 @@ import type { Random } from "../core/random.ts";
  * What to do next: claim ordinary runs; claim one suspect; or claim nothing for so long, since a suspect is being
  * tried or the worker empties itself for one.
  */
-export type NextClaim =
+type NextClaim =
   | { readonly kind: "ordinary" | "suspect" }
   | { readonly kind: "nothing"; readonly ms: number };
 

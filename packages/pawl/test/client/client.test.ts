@@ -93,14 +93,18 @@ describe("starting a run", () => {
     expect(store.snapshot().runs).toHaveLength(1);
   });
 
-  test("with a key that belongs to another input is a conflict, unless the caller wants the other run", async () => {
+  test("with a key that belongs to another input is a conflict, and with an equal one if the caller says so", async () => {
     const { client } = createManualWorld();
     const run = await client.start(greet, "Ada", { key: "k" });
     await expect(client.start(greet, "Bob", { key: "k" })).rejects.toMatchObject({
       code: "KEY_CONFLICT",
       details: { key: "k", runId: run.id },
     });
-    expect((await client.start(greet, "Bob", { key: "k", onConflict: "return" })).id).toBe(run.id);
+    expect((await client.start(greet, "Ada", { key: "k", onConflict: "return" })).id).toBe(run.id);
+    await expect(client.start(greet, "Ada", { key: "k", onConflict: "reject" })).rejects.toMatchObject({
+      code: "KEY_CONFLICT",
+      details: { key: "k", runId: run.id },
+    });
   });
 
   test("creates one run though the answer was lost", async () => {

@@ -19,7 +19,7 @@ export function describeRepeating(test: StoreTest): void {
       const workerId = await world.worker();
       await world.claim(workerId);
       expect(await world.expectUnchanged(() => world.claim(workerId))).toMatchObject({ runs: [] });
-      await world.store.heartbeat({ workerId, held: [], unknownAfterMs: 0 });
+      await world.store.heartbeat({ workerId, held: [], claimsKnownTo: Number.POSITIVE_INFINITY });
       expect(await world.claim(workerId)).toMatchObject({ runs: [{ runId, epoch: 2, attempt: 1 }] });
     });
 
@@ -146,7 +146,7 @@ export function describeRepeating(test: StoreTest): void {
 
     test("heartbeat, at the same instant, gives nothing back twice", async ({ world }) => {
       const lease = await world.startHeld();
-      const heartbeat = { workerId: lease.workerId, held: [], unknownAfterMs: 0 };
+      const heartbeat = { workerId: lease.workerId, held: [], claimsKnownTo: Number.POSITIVE_INFINITY };
       await world.store.heartbeat(heartbeat);
       const again = await world.expectUnchanged(() => world.store.heartbeat(heartbeat));
       expect(again).toMatchObject({ alive: true, returned: 0 });

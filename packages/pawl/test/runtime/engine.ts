@@ -32,6 +32,8 @@ export interface Engine {
   register(...workflows: readonly Workflow[]): void;
   start(workflow: Workflow, input?: unknown, options?: { readonly deadlineAt?: number; readonly key?: string }): Promise<RunId>;
   tell(runId: RunId, topic: Topic, data?: unknown): Promise<void>;
+  /** For steps that take time. */
+  delay(ms: number): Promise<void>;
   /** Claims and executes until nothing happens any more without time passing. */
   idle(): Promise<void>;
   /** Lets time pass: timers fire, parked runs wake. */
@@ -147,7 +149,7 @@ export function createEngine(options: EngineOptions = {}): Engine {
     }
     while (clock.now() < until) {
       clock.advance(held.length === 0 ? until - clock.now() : Math.min(leaseMs - 1, until - clock.now()));
-      if (held.length > 0) await store.heartbeat({ workerId: workerId(), held, unknownAfterMs: 1e9 });
+      if (held.length > 0) await store.heartbeat({ workerId: workerId(), held, claimsKnownTo: null });
     }
     timers.fire();
   };
@@ -231,6 +233,7 @@ export function createEngine(options: EngineOptions = {}): Engine {
     async tell(runId, topic, data) {
       await store.tell({ id: ids.next(), runId, topic, data: encode(data), idempotencyKey: null });
     },
+    delay: (ms) => new Promise((resolve) => void timers.after(ms, resolve)),
     async idle() {
       let quiet = 0;
       while (quiet < 12) {

@@ -5,14 +5,25 @@ import { workflow } from "../../src/runtime/workflow.ts";
 import { createEngine, type Engine, type EngineOptions } from "./engine.ts";
 
 type Program =
-  | { readonly kind: "step"; readonly name: string; readonly fails: boolean }
+  | { readonly kind: "step"; readonly name: string; readonly fails: boolean; readonly ms: number; readonly fatal: number }
   | { readonly kind: "sleep"; readonly ms: number }
   | { readonly kind: "wait"; readonly isSent: boolean; readonly hasTimeout: boolean }
   | { readonly kind: "call" }
   | { readonly kind: "seq" | "all" | "settled" | "race"; readonly parts: readonly Program[] };
 
 const leaf: fc.Arbitrary<Program> = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ kind: fc.constant("step" as const), name: fc.constantFrom("a", "b/c", "d"), fails: fc.boolean() }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant("step" as const),
+      name: fc.constantFrom("a", "b/c", "d"),
+      fails: fc.boolean(),
+      /** How long it takes. */
+      ms: fc.constantFrom(0, 0, 0, 500, 5_000),
+      /** Fails the whole attempt as long as fewer than this have failed. */
+      fatal: fc.constantFrom(0, 0, 0, 0, 0, 0, 1, 2),
+    }),
+  },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant("sleep" as const), ms: fc.constantFrom(0, 1_000, 20_000, 3_600_000) }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant("wait" as const), isSent: fc.boolean(), hasTimeout: fc.boolean() }) },
   { weight: 1, arbitrary: fc.constant({ kind: "call" as const }) },
@@ -26,36 +37,50 @@ function programs(...groups: readonly ("seq" | "all" | "settled" | "race")[]): f
       fc.record({ kind: fc.constantFrom(...groups), parts: fc.array(tie("tree"), { minLength: 1, maxLength: 4, depthIdentifier: "program" }) }),
     ),
   }));
-  return tree.map((program) => ({ kind: "seq", parts: [program, { kind: "step", name: "last", fails: false }] }));
+  return tree.map((program) => ({ kind: "seq", parts: [program, { kind: "step", name: "last", fails: false, ms: 0, fatal: 0 }] }));
 }
 
-/** Which writes kill the worker: the n-th entry stands for the n-th write. */
-const crashes = fc.array(fc.constantFrom("none", "none", "none", "before", "after"), { maxLength: 40 });
+/** Which writes kill the worker, or fail, before or after they are applied: the n-th entry stands for the n-th write. */
+const faults = fc.array(
+  fc.oneof(
+    { weight: 3, arbitrary: fc.constant("none") },
+    { weight: 2, arbitrary: fc.constantFrom("crash before", "crash after", "fail before", "fail after") },
+  ),
+  { maxLength: 40 },
+);
+
+function withFaults(plan: readonly string[]): EngineOptions {
+  return {
+    crashAt: (call, when) => plan[call - 1] === `crash ${when}`,
+    failAt: (call, when) => plan[call - 1] === `fail ${when}`,
+  };
+}
 
 interface Trial {
   readonly output: unknown;
   readonly status: string;
-  /** What each execution of the run saw, in order. */
-  readonly traces: readonly (readonly string[])[];
+  /** What the executions of each attempt saw, in order. */
+  readonly attempts: ReadonlyMap<number, readonly (readonly string[])[]>;
 }
 
 async function run(program: Program, options: EngineOptions = {}): Promise<Trial> {
   const engine = createEngine(options);
-  const traces: string[][] = [];
+  const attempts = new Map<number, string[][]>();
   const child = workflow({ name: "child", version: 1, crashLimit: 1_000 }, async (ctx, n: number) => {
     await ctx.sleep("1m");
     return ctx.step("double", () => n * 2);
   });
   const tested = workflow({ name: "tested", version: 1, crashLimit: 1_000 }, async (ctx) => {
     const trace: string[] = [];
-    traces.push(trace);
+    const attempt = countFailures(engine);
+    attempts.set(attempt, [...(attempts.get(attempt) ?? []), trace]);
     return interpret(engine, ctx, child, trace, program);
   });
   engine.register(child, tested);
   const id = await engine.start(tested);
   for (let n = 0; n < countSent(program); n++) await engine.tell(id, `signal:sent ${n}`, n);
   const { status } = await engine.end(id);
-  return { output: await engine.output(id), status, traces };
+  return { output: await engine.output(id), status, attempts };
 }
 
 function interpret(
@@ -67,10 +92,11 @@ function interpret(
 ): Promise<unknown> {
   // Numbered by place, not by time: chains may overtake each other.
   const signals = { sent: 0, missing: 0 };
+  let steps = 0;
   const plan = (node: Program): (() => Promise<unknown>) => {
     switch (node.kind) {
       case "step":
-        return () => ctx.step(node.name, checked(node));
+        return step(node, steps++);
       case "sleep":
         return () => ctx.sleep(node.ms).then(() => "slept");
       case "wait": {
@@ -86,19 +112,28 @@ function interpret(
     }
   };
 
-  const checked = (node: Program & { kind: "step" }) => (step: { idempotencyKey: string }) => {
-    const key = step.idempotencyKey.slice(ctx.run.id.length + 1);
+  const check = (key: string): void => {
     const isRecorded = engine.store
       .snapshot()
-      .events.some(({ runId, name, kind }) => runId === ctx.run.id && name === key && kind.startsWith("step_"));
+      .events.some(({ runId, name, kind }) => runId === ctx.run.id && name === key && kind === "step_completed");
     expect(isRecorded, `step ${key} runs again`).toBe(false);
-    if (node.fails) throw new Error(`failed ${key}`);
-    return key;
   };
+
+  const step = (node: Program & { kind: "step" }, number: number) => () =>
+    ctx.step(node.name, async ({ idempotencyKey }) => {
+      check(idempotencyKey.slice(ctx.run.id.length + 1));
+      if (node.ms > 0) await engine.delay(node.ms);
+      if (countFailures(engine) < node.fatal) throw new Error("fatal");
+      if (node.fails) throw new Error(`step ${number} failed`);
+      return `step ${number}`;
+    });
 
   /** Failures are results here: a run of theirs would end in the middle. */
   const observe = async (part: () => Promise<unknown>): Promise<unknown> => {
-    const result = await part().catch((error: Error) => error.message);
+    const result = await part().catch((error: Error) => {
+      if (error.message === "fatal") throw error;
+      return error.message;
+    });
     trace.push(`${JSON.stringify(result)} ${ctx.now()} ${ctx.random()} ${ctx.uuid()}`);
     return result;
   };
@@ -108,7 +143,10 @@ function interpret(
 async function group(kind: "seq" | "all" | "settled" | "race", parts: readonly (() => Promise<unknown>)[]): Promise<unknown> {
   if (kind === "all") return Promise.all(parts.map((part) => part()));
   if (kind === "race") return Promise.race(parts.map((part) => part()));
-  if (kind === "settled") return Promise.allSettled(parts.map((part) => part()));
+  if (kind === "settled") {
+    const settled = await Promise.allSettled(parts.map((part) => part()));
+    return settled.map((result) => (result.status === "fulfilled" ? result.value : String(result.reason)));
+  }
   const results: unknown[] = [];
   for (const part of parts) results.push(await part());
   return results;
@@ -119,19 +157,25 @@ function countSent(program: Program): number {
   return "parts" in program ? program.parts.reduce((sum, part) => sum + countSent(part), 0) : 0;
 }
 
+function countFailures(engine: Engine): number {
+  return engine.store.snapshot().events.filter(({ kind }) => kind === "attempt_failed").length;
+}
+
 /** An execution may be killed early, but as far as it came it saw the same as the one that came furthest. */
-function expectPrefixes(traces: Trial["traces"]): void {
-  const longest = traces.reduce((most, trace) => (trace.length > most.length ? trace : most), []);
-  for (const trace of traces) expect(trace).toEqual(longest.slice(0, trace.length));
+function expectPrefixes({ attempts }: Trial): void {
+  for (const traces of attempts.values()) {
+    const longest = traces.reduce((most, trace) => (trace.length > most.length ? trace : most), []);
+    for (const trace of traces) expect(trace).toEqual(longest.slice(0, trace.length));
+  }
 }
 
 const runs = Number(process.env["PAWL_PROPERTY_RUNS"] ?? 60);
 
 test("a program that is interrupted anywhere ends as if it had not been", async () => {
   await fc.assert(
-    fc.asyncProperty(programs("seq", "all", "settled"), crashes, async (program, plan) => {
+    fc.asyncProperty(programs("seq", "all", "settled"), faults, async (program, plan) => {
       const undisturbed = await run(program);
-      const crashed = await run(program, { crashAt: (call, when) => plan[call - 1] === when });
+      const crashed = await run(program, withFaults(plan));
       expect([crashed.status, crashed.output]).toEqual([undisturbed.status, undisturbed.output]);
       expect(crashed.status).toBe("completed");
     }),
@@ -141,10 +185,10 @@ test("a program that is interrupted anywhere ends as if it had not been", async 
 
 test("every execution of a run sees what the one before it saw, in the same order, races included", async () => {
   await fc.assert(
-    fc.asyncProperty(programs("seq", "all", "race"), crashes, async (program, plan) => {
-      const { status, traces } = await run(program, { crashAt: (call, when) => plan[call - 1] === when });
-      expect(status).toBe("completed");
-      expectPrefixes(traces);
+    fc.asyncProperty(programs("seq", "all", "race"), faults, async (program, plan) => {
+      const trial = await run(program, withFaults(plan));
+      expect(trial.status).toBe("completed");
+      expectPrefixes(trial);
     }),
     { numRuns: runs },
   );

@@ -75,26 +75,6 @@ describe("a claim loop", () => {
     expect(claimer.claims).toHaveLength(2);
   });
 
-  test("ignores an answer that came later than a sixth of the lease, and asks again", async () => {
-    let isSlow = true;
-    const claimer: Claimer = createClaimer(10, (store) => ({
-      claimRuns: async (request) => {
-        const answer = await store.claimRuns(request);
-        if (isSlow) claimer.block(leaseMs / 6 + 1);
-        isSlow = false;
-        return answer;
-      },
-    }));
-    await claimer.start();
-    claimer.loop.start();
-    await claimer.rest();
-    expect(claimer.heldIds()).toHaveLength(0);
-    expect(claimer.lines.at(-1)?.message).toContain("failed; it will be tried again");
-    await claimer.start();
-    await claimer.advance("1s");
-    expect(claimer.heldIds()).toHaveLength(1);
-  });
-
   test("tries a failed claim again, after a pause that grows", async () => {
     let failures = 3;
     const claimer = createClaimer(10, (store) => ({

@@ -35,8 +35,8 @@ export function registerValues(worker: NewWorker): readonly unknown[] {
   return [worker.id, worker.leaseMs, worker.host, worker.pid, worker.queues, worker.concurrency];
 }
 
-export function heartbeatValues(shard: number, { workerId, held, unknownAfterMs }: Heartbeat): readonly unknown[] {
-  return [shard, workerId, held.map((lease) => lease.runId), held.map((lease) => lease.epoch), unknownAfterMs];
+export function heartbeatValues(shard: number, { workerId, held, claimsKnownTo }: Heartbeat): readonly unknown[] {
+  return [shard, workerId, held.map((lease) => lease.runId), held.map((lease) => lease.epoch), claimsKnownTo];
 }
 
 export function decodeHeartbeat(rows: readonly NewsRow[]): HeartbeatAnswer {
