@@ -180,7 +180,6 @@ declare
   v_due timestamptz[];
   v_now timestamptz;
   v_now_ms float8;
-  v_parked uuid[];
 begin
   perform 1 from (select 1 from {schema}.run r
                    where r.shard = p_shard and r.id = any (p_runs)
@@ -200,37 +199,36 @@ begin
 
   -- Due: the earliest of what the holder knows and the timers set just now.
   v_due := array(
-    with set_now as materialized (
-      select n.run_id, min(e.due_at) as due_at
-        from unnest(e_runs, e_seqs, e_kinds) n (run_id, seq, kind)
-       cross join lateral (
-         select e.due_at
-           from {schema}.event e
-          where e.shard = p_shard and e.run_id = n.run_id and e.seq = n.seq
-         offset 0) e
-       where n.kind = 'timer_set'
-       group by n.run_id
-    )
-    select least(to_timestamp(i.due_ms / 1000.0),
-                 date_trunc('milliseconds', v_now + i.delay_ms * interval '1 millisecond' + interval '999 microseconds'),
-                 t.due_at)
-      from unnest(p_runs, p_due_ms, p_delay_ms) with ordinality i (run_id, due_ms, delay_ms, place)
-      left join set_now t on t.run_id = i.run_id
-     order by i.place);
+    select min(d.due_at)
+      from (select i.run_id, i.place, least(to_timestamp(i.due_ms / 1000.0),
+                     date_trunc('milliseconds', v_now + i.delay_ms * interval '1 millisecond' + interval '999 microseconds'))
+                     as due_at
+              from unnest(p_runs, p_due_ms, p_delay_ms) with ordinality i (run_id, due_ms, delay_ms, place)
+             union all
+            select n.run_id, null, e.due_at
+              from unnest(e_runs, e_seqs, e_kinds) n (run_id, seq, kind)
+             cross join lateral (
+               select e.due_at
+                 from {schema}.event e
+                where e.shard = p_shard and e.run_id = n.run_id and e.seq = n.seq
+               offset 0) e
+             where n.kind = 'timer_set') d
+     group by d.run_id
+     order by min(d.place));
 
   select array_agg(i.run_id) into v_told
     from unnest(p_runs, p_wants) i (run_id, wants)
-   where i.run_id = any (v_held)
+   where (v_lost is null or i.run_id <> all (v_lost))
      and exists (select 1 from {schema}.inbox m
                   where m.shard = p_shard and m.run_id = i.run_id and m.taken_seq is null
-                    and m.topic = any (array(select json_array_elements_text(i.wants::json)))
+                    and m.topic = any (i.wants::text[])
                  offset 0);
   if v_told is not null then
     update {schema}.lease l set told = false where l.shard = p_shard and l.run_id = any (v_told) and l.told;
   end if;
 
   with parking as materialized (
-    select l.place, i.last_seq, i.reason, i.due_at, i.wants, i.failed::integer as failed
+    select l.place, i.last_seq, i.reason, i.due_at, i.wants::text[] as wants, i.failed::integer as failed
       from unnest(p_runs, p_epochs, p_last_seqs, p_reasons, v_due, p_wants, p_failed)
            i (run_id, epoch, last_seq, reason, due_at, wants, failed)
      cross join lateral (
@@ -246,19 +244,15 @@ begin
      where l.ctid = i.place
     returning l.run_id, l.epoch, i.last_seq, l.attempt + i.failed as attempt, l.failures + i.failed as failures,
               i.reason, i.due_at, i.wants
-  ), put as (
-    insert into {schema}.parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes,
-                                 suspicion, reason, wants)
-    select p_shard, g.run_id, v_now, g.due_at, g.epoch, g.last_seq, g.attempt, g.failures, 0, 0, g.reason,
-           array(select json_array_elements_text(g.wants::json))
-      from gone g
-    returning run_id
   )
-  select array_agg(p.run_id) into v_parked from put p;
+  insert into {schema}.parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes,
+                               suspicion, reason, wants)
+  select p_shard, g.run_id, v_now, g.due_at, g.epoch, g.last_seq, g.attempt, g.failures, 0, 0, g.reason, g.wants
+    from gone g;
 
   return query
   select i.run_id,
-         case when i.run_id = any (v_parked) then 'parked' when i.run_id = any (v_told) then 'told' else 'due' end,
+         case when l.told is null then 'parked' when i.run_id = any (v_told) then 'told' else 'due' end,
          coalesce(l.told, false), null::integer, floor(extract(epoch from i.due_at) * 1000)::float8, v_now_ms,
          null::uuid, null, null, null, null, null::float8
     from unnest(p_runs, v_due) i (run_id, due_at)
@@ -267,7 +261,7 @@ begin
         from {schema}.lease l
        where l.shard = p_shard and l.run_id = i.run_id
       offset 0) l on true
-   where i.run_id = any (v_held);
+   where v_lost is null or i.run_id <> all (v_lost);
   if e_delay_ms is not null or e_due_ms is not null then
     return query
     select e.run_id, null, null::boolean, e.seq, floor(extract(epoch from e.due_at) * 1000)::float8, v_now_ms,
@@ -360,7 +354,7 @@ begin
       insert into {schema}.inbox (shard, run_id, id, sent_at, topic, data)
       select p_shard, c.id, (left(c.id::text, 24) || right(c.parent_id::text, 12))::uuid, v_now, 'cancel', '{"reason":"parent"}'::json
         from {schema}.run c
-       where c.shard = p_shard and c.id = any (v_children) and c.parent_id = any (v_held) and c.status is null
+       where c.shard = p_shard and c.id = any (v_children) and (c.parent_id = any (v_held)) is true and c.status is null
       on conflict do nothing
       returning run_id
     )

@@ -1,4 +1,5 @@
--- What people see. Statuses follow from the room that holds the run.
+-- What people see. Statuses follow from the room that holds the run. Rooms are looked up run by run: joined, they are read
+-- as a whole for each page of a list when the statistics are missing.
 create view {schema}.runs as
 select r.id, r.workflow, r.version, r.queue, r.priority,
        case when r.status is not null then r.status
@@ -16,9 +17,21 @@ select r.id, r.workflow, r.version, r.queue, r.priority,
        r.created_at, r.start_at, r.expires_at, r.deadline_at, r.ended_at,
        r.input, r.input_notes, r.output, r.output_notes, r.error, r.error_notes, r.shard
   from {schema}.run r
-  left join {schema}.ready y on y.shard = r.shard and y.run_id = r.id
-  left join {schema}.lease l on l.shard = r.shard and l.run_id = r.id
-  left join {schema}.parked p on p.shard = r.shard and p.run_id = r.id;
+  left join lateral (
+    select y.run_id, y.epoch, y.attempt, y.failures, y.crashes
+      from {schema}.ready y
+     where r.status is null and y.shard = r.shard and y.run_id = r.id
+    offset 0) y on true
+  left join lateral (
+    select l.run_id, l.epoch, l.attempt, l.failures, l.crashes, l.worker_id, l.claimed_at
+      from {schema}.lease l
+     where r.status is null and l.shard = r.shard and l.run_id = r.id
+    offset 0) l on true
+  left join lateral (
+    select p.run_id, p.epoch, p.attempt, p.failures, p.crashes, p.reason, p.due_at, p.wants
+      from {schema}.parked p
+     where r.status is null and p.shard = r.shard and p.run_id = r.id
+    offset 0) p on true;
 
 -- Every finished step, with how long it took.
 create view {schema}.steps as

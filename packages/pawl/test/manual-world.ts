@@ -11,7 +11,7 @@ import type { Store } from "../src/store/store.ts";
 import type { WorkerOptions } from "../src/worker/worker-options.ts";
 import { createWorker, type Worker, type WorkerDeps } from "../src/worker/worker.ts";
 
-export interface LogLine {
+interface LogLine {
   readonly level: keyof Log;
   readonly message: string;
   readonly fields: Readonly<Record<string, unknown>>;
@@ -37,7 +37,7 @@ export interface ManualWorld {
   block(duration: Duration): void;
 }
 
-export interface WorldView {
+interface WorldView {
   readonly store?: Store;
   readonly probe?: Probe;
 }

@@ -3,7 +3,7 @@ import type { Payload } from "./json.ts";
 import { byteLength, hasLoneSurrogate } from "./name.ts";
 
 /** Larger values are refused, unless a caller sets another limit. */
-export const defaultPayloadBytes = 1024 * 1024;
+const defaultPayloadBytes = 1024 * 1024;
 
 const deepest = 100;
 
@@ -26,7 +26,10 @@ export function encode(value: unknown, most: number = defaultPayloadBytes): Payl
 export function decode(payload: Payload | null): unknown {
   if (payload === null) return undefined;
   if (payload.notes !== null) {
-    throw new PawlError("INVALID_PAYLOAD", "A value was written by a newer version of Pawl: update this process.");
+    throw new PawlError(
+      "INVALID_PAYLOAD",
+      "A value was written by a newer version of Pawl: update this process.",
+    );
   }
   return JSON.parse(payload.json);
 }
@@ -61,7 +64,10 @@ function checkObject(value: object, path: string, depth: number): void {
     return;
   }
   if (!isPlain(value)) {
-    throw refusal(path, `is of the class ${className(value)}: turn it into plain objects, arrays, strings and numbers`);
+    throw refusal(
+      path,
+      `is of the class ${className(value)}: turn it into plain objects, arrays, strings and numbers`,
+    );
   }
   if (Object.getOwnPropertySymbols(value).length > 0) throw refusal(path, "has a symbol for a key");
   for (const [key, item] of Object.entries(value)) {
@@ -86,7 +92,9 @@ function isPlain(value: object): boolean {
 
 function className(value: object): string {
   const { constructor } = value;
-  return typeof constructor === "function" && constructor.name !== "" ? constructor.name : "another prototype";
+  return typeof constructor === "function" && constructor.name !== ""
+    ? constructor.name
+    : "another prototype";
 }
 
 function checkText(text: string, path: string): void {

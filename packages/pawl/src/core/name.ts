@@ -28,6 +28,5 @@ export function hasLoneSurrogate(text: string): boolean {
 
 /** Length as UTF-8. */
 export function byteLength(text: string): number {
-  // Where even three bytes a character would do, counting can be saved by the caller; here it is exact.
   return new TextEncoder().encode(text).length;
 }

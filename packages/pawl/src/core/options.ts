@@ -28,7 +28,8 @@ export function requireOptions(what: string, options: object, required: readonly
   if (missing !== undefined) throw invalidOption(what, missing, "must be given");
 }
 
-export const checkText: Check = (value) => (typeof value === "string" && value !== "" ? null : "must be a text");
+export const checkText: Check = (value) =>
+  typeof value === "string" && value !== "" ? null : "must be a text";
 export const checkFlag: Check = (value) => (typeof value === "boolean" ? null : "must be true or false");
 export const checkObject: Check = (value) =>
   typeof value === "object" && value !== null ? null : "must be an object";
@@ -71,7 +72,7 @@ function unknownOption(what: string, option: string, known: readonly string[]): 
 }
 
 /** The known word that is a slip of the pen away, if there is one. */
-export function closest(word: string, known: readonly string[]): string | null {
+function closest(word: string, known: readonly string[]): string | null {
   let best: { readonly word: string; readonly distance: number } | null = null;
   for (const candidate of known) {
     const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());

@@ -40,7 +40,8 @@ export function revive(recorded: RecordedError): Error {
       : new Error(recorded.message, options);
   if (error.name !== recorded.name) define(error, "name", recorded.name);
   define(error, "stack", recorded.stack ?? `${recorded.name}: ${recorded.message}`);
-  if (recorded.code !== undefined && !(error instanceof PawlError)) Object.assign(error, { code: recorded.code });
+  if (recorded.code !== undefined && !(error instanceof PawlError))
+    Object.assign(error, { code: recorded.code });
   if (recorded.retryable === false) Object.assign(error, { retryable: false });
   return error;
 }

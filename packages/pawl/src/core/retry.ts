@@ -1,5 +1,13 @@
 import { parseDuration, type Duration } from "./duration.ts";
-import { checkDuration, checkFlag, checkInteger, checkObject, checkOneOf, checkOptions, type Check } from "./options.ts";
+import {
+  checkDuration,
+  checkFlag,
+  checkInteger,
+  checkObject,
+  checkOneOf,
+  checkOptions,
+  type Check,
+} from "./options.ts";
 import type { Random } from "./random.ts";
 
 /** When to try again, and how often. */

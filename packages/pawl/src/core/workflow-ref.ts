@@ -28,10 +28,12 @@ export interface WorkflowRef<Input = never, Output = unknown, Signals extends Si
 type TypesOf<Ref> = Ref extends { readonly "~types"?: infer Types } ? NonNullable<Types> : never;
 
 /** What `start` takes for this workflow. */
-export type InputOf<Ref> = TypesOf<Ref> extends { readonly input: (input: infer Input) => void } ? Input : never;
+export type InputOf<Ref> =
+  TypesOf<Ref> extends { readonly input: (input: infer Input) => void } ? Input : never;
 
 /** What a run of this workflow ends with. */
 export type OutputOf<Ref> = TypesOf<Ref> extends { readonly output: infer Output } ? Output : never;
 
 /** The signals this workflow declares. */
-export type SignalsOf<Ref> = TypesOf<Ref> extends { readonly signals: infer Signals extends SignalSchemas } ? Signals : never;
+export type SignalsOf<Ref> =
+  TypesOf<Ref> extends { readonly signals: infer Signals extends SignalSchemas } ? Signals : never;

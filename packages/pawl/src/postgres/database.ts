@@ -1,4 +1,5 @@
 import type pg from "pg";
+import { borrowClient } from "./borrow-client.ts";
 import { classifyFailure, translateError } from "./sql-error.ts";
 import { bindSchema, type SchemaName } from "./schema-name.ts";
 import type { Transition } from "./transition.ts";
@@ -37,7 +38,7 @@ export function createDatabase({ pool, schema, clock, queryTimeoutMs }: Database
   }
 
   async function run<R extends Row>(statement: Transition, values: readonly unknown[]): Promise<readonly R[]> {
-    const client = await pool.connect();
+    const { client, giveBack } = await borrowClient(pool);
     let broken = true;
     try {
       isDirect ??= await hasOwnBackend(client, queryTimeoutMs);
@@ -52,7 +53,7 @@ export function createDatabase({ pool, schema, clock, queryTimeoutMs }: Database
       if (broken) destroySocket(client);
       throw error;
     } finally {
-      client.release(broken);
+      giveBack(broken);
     }
   }
 

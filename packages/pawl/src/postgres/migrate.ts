@@ -1,5 +1,6 @@
 import type pg from "pg";
 import { PawlError } from "../core/error.ts";
+import { borrowClient } from "./borrow-client.ts";
 import { type Migration, migrations } from "./migrations.generated.ts";
 import { bindSchema, type SchemaName } from "./schema-name.ts";
 import { sqlState, translateError } from "./sql-error.ts";
@@ -33,7 +34,7 @@ const latest = (all: readonly Migration[]): number => all.at(-1)?.version ?? 0;
  */
 export async function migrate(target: MigrationTarget, options: MigrateOptions = {}): Promise<MigrateAnswer> {
   const { pool, schema, migrations: all = migrations } = target;
-  const client = await pool.connect().catch((error: unknown) => {
+  const { client, giveBack } = await borrowClient(pool).catch((error: unknown) => {
     throw translateError(error, "migrate");
   });
   try {
@@ -53,7 +54,7 @@ export async function migrate(target: MigrationTarget, options: MigrateOptions =
     await client.query("rollback").catch(() => {});
     throw translateError(error, "migrate");
   } finally {
-    client.release();
+    giveBack(false);
   }
 }
 

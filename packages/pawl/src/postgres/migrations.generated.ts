@@ -18,9 +18,11 @@ export const migrations: readonly Migration[] = [
     transaction: true,
     breaking: false,
     sql: `-- The tables of DESIGN: one wide row a run, three rooms for live runs, one append-only history, one inbox.
--- Every unique key of a hot table holds the shard, as its last column. Were it the first, each statement would have several
--- indexes to choose from, and with a small or unknown table the planner may take one that reads the whole shard.
 -- No foreign keys, triggers or sequences on hot tables.
+--
+-- Every unique key of a hot table holds the shard, as its last column. Other indexes leave it out, or are for rows that no
+-- other statement asks for: so every statement has one index to choose, and no plan depends on statistics. With the shard
+-- first, a small or unknown table let the planner take an index that reads the whole shard.
 -- Names that are looked up have the collation "C": no index breaks when the operating system changes its locales.
 
 create table {schema}.run (
@@ -59,7 +61,7 @@ create table {schema}.run (
 ) with (fillfactor = 85);
 
 -- Serves: cancelling the children of a run, listing them.
-create index run_parent on {schema}.run (parent_id, shard) where parent_id is not null;
+create index run_parent on {schema}.run (parent_id) where parent_id is not null;
 
 -- What travels with a run from room to room.
 create type {schema}.room as (
@@ -100,9 +102,9 @@ create table {schema}.ready (
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000, autovacuum_analyze_scale_factor = 0.2);
 
 -- Serves: claim_runs. One lane (queue, workflow, version) is one range, in the order of claiming.
-create index ready_claim on {schema}.ready (queue, workflow, version, suspect, shard, priority, ready_at, run_id);
+create index ready_claim on {schema}.ready (queue, workflow, version, suspect, priority, ready_at, run_id);
 -- Serves: claim_runs. Whether suspects wait; nearly always empty.
-create index ready_suspect on {schema}.ready (queue, workflow, version, shard) where suspect;
+create index ready_suspect on {schema}.ready (queue, workflow, version) where suspect;
 -- Serves: sweep, expiry.
 create index ready_expiry on {schema}.ready (shard, expires_at) where expires_at is not null;
 
@@ -125,7 +127,7 @@ create table {schema}.lease (
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 
 -- Serves: heartbeat, sweep, retire_worker.
-create index lease_worker on {schema}.lease (worker_id, shard);
+create index lease_worker on {schema}.lease (worker_id);
 
 -- What waits: until when, and for which messages.
 create table {schema}.parked (
@@ -190,7 +192,7 @@ create table {schema}.inbox (
 -- Serves: tell (a repeated send is one message).
 create unique index inbox_idempotency on {schema}.inbox (run_id, idempotency_key, shard) where idempotency_key is not null;
 -- Serves: the one predicate, read_inbox.
-create index inbox_unread on {schema}.inbox (run_id, topic, shard) where taken_seq is null;
+create index inbox_unread on {schema}.inbox (run_id, topic) where taken_seq is null;
 
 -- The callers' idempotency keys.
 create table {schema}.key (
@@ -1084,7 +1086,6 @@ declare
   v_due timestamptz[];
   v_now timestamptz;
   v_now_ms float8;
-  v_parked uuid[];
 begin
   perform 1 from (select 1 from {schema}.run r
                    where r.shard = p_shard and r.id = any (p_runs)
@@ -1104,37 +1105,36 @@ begin
 
   -- Due: the earliest of what the holder knows and the timers set just now.
   v_due := array(
-    with set_now as materialized (
-      select n.run_id, min(e.due_at) as due_at
-        from unnest(e_runs, e_seqs, e_kinds) n (run_id, seq, kind)
-       cross join lateral (
-         select e.due_at
-           from {schema}.event e
-          where e.shard = p_shard and e.run_id = n.run_id and e.seq = n.seq
-         offset 0) e
-       where n.kind = 'timer_set'
-       group by n.run_id
-    )
-    select least(to_timestamp(i.due_ms / 1000.0),
-                 date_trunc('milliseconds', v_now + i.delay_ms * interval '1 millisecond' + interval '999 microseconds'),
-                 t.due_at)
-      from unnest(p_runs, p_due_ms, p_delay_ms) with ordinality i (run_id, due_ms, delay_ms, place)
-      left join set_now t on t.run_id = i.run_id
-     order by i.place);
+    select min(d.due_at)
+      from (select i.run_id, i.place, least(to_timestamp(i.due_ms / 1000.0),
+                     date_trunc('milliseconds', v_now + i.delay_ms * interval '1 millisecond' + interval '999 microseconds'))
+                     as due_at
+              from unnest(p_runs, p_due_ms, p_delay_ms) with ordinality i (run_id, due_ms, delay_ms, place)
+             union all
+            select n.run_id, null, e.due_at
+              from unnest(e_runs, e_seqs, e_kinds) n (run_id, seq, kind)
+             cross join lateral (
+               select e.due_at
+                 from {schema}.event e
+                where e.shard = p_shard and e.run_id = n.run_id and e.seq = n.seq
+               offset 0) e
+             where n.kind = 'timer_set') d
+     group by d.run_id
+     order by min(d.place));
 
   select array_agg(i.run_id) into v_told
     from unnest(p_runs, p_wants) i (run_id, wants)
-   where i.run_id = any (v_held)
+   where (v_lost is null or i.run_id <> all (v_lost))
      and exists (select 1 from {schema}.inbox m
                   where m.shard = p_shard and m.run_id = i.run_id and m.taken_seq is null
-                    and m.topic = any (array(select json_array_elements_text(i.wants::json)))
+                    and m.topic = any (i.wants::text[])
                  offset 0);
   if v_told is not null then
     update {schema}.lease l set told = false where l.shard = p_shard and l.run_id = any (v_told) and l.told;
   end if;
 
   with parking as materialized (
-    select l.place, i.last_seq, i.reason, i.due_at, i.wants, i.failed::integer as failed
+    select l.place, i.last_seq, i.reason, i.due_at, i.wants::text[] as wants, i.failed::integer as failed
       from unnest(p_runs, p_epochs, p_last_seqs, p_reasons, v_due, p_wants, p_failed)
            i (run_id, epoch, last_seq, reason, due_at, wants, failed)
      cross join lateral (
@@ -1150,19 +1150,15 @@ begin
      where l.ctid = i.place
     returning l.run_id, l.epoch, i.last_seq, l.attempt + i.failed as attempt, l.failures + i.failed as failures,
               i.reason, i.due_at, i.wants
-  ), put as (
-    insert into {schema}.parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes,
-                                 suspicion, reason, wants)
-    select p_shard, g.run_id, v_now, g.due_at, g.epoch, g.last_seq, g.attempt, g.failures, 0, 0, g.reason,
-           array(select json_array_elements_text(g.wants::json))
-      from gone g
-    returning run_id
   )
-  select array_agg(p.run_id) into v_parked from put p;
+  insert into {schema}.parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes,
+                               suspicion, reason, wants)
+  select p_shard, g.run_id, v_now, g.due_at, g.epoch, g.last_seq, g.attempt, g.failures, 0, 0, g.reason, g.wants
+    from gone g;
 
   return query
   select i.run_id,
-         case when i.run_id = any (v_parked) then 'parked' when i.run_id = any (v_told) then 'told' else 'due' end,
+         case when l.told is null then 'parked' when i.run_id = any (v_told) then 'told' else 'due' end,
          coalesce(l.told, false), null::integer, floor(extract(epoch from i.due_at) * 1000)::float8, v_now_ms,
          null::uuid, null, null, null, null, null::float8
     from unnest(p_runs, v_due) i (run_id, due_at)
@@ -1171,7 +1167,7 @@ begin
         from {schema}.lease l
        where l.shard = p_shard and l.run_id = i.run_id
       offset 0) l on true
-   where i.run_id = any (v_held);
+   where v_lost is null or i.run_id <> all (v_lost);
   if e_delay_ms is not null or e_due_ms is not null then
     return query
     select e.run_id, null, null::boolean, e.seq, floor(extract(epoch from e.due_at) * 1000)::float8, v_now_ms,
@@ -1264,7 +1260,7 @@ begin
       insert into {schema}.inbox (shard, run_id, id, sent_at, topic, data)
       select p_shard, c.id, (left(c.id::text, 24) || right(c.parent_id::text, 12))::uuid, v_now, 'cancel', '{"reason":"parent"}'::json
         from {schema}.run c
-       where c.shard = p_shard and c.id = any (v_children) and c.parent_id = any (v_held) and c.status is null
+       where c.shard = p_shard and c.id = any (v_children) and (c.parent_id = any (v_held)) is true and c.status is null
       on conflict do nothing
       returning run_id
     )
@@ -1480,6 +1476,7 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_sort = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -1642,6 +1639,9 @@ set search_path = pg_catalog
 set lock_timeout = '250ms'
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -1883,7 +1883,8 @@ $$;
     name: "views",
     transaction: true,
     breaking: false,
-    sql: `-- What people see. Statuses follow from the room that holds the run.
+    sql: `-- What people see. Statuses follow from the room that holds the run. Rooms are looked up run by run: joined, they are read
+-- as a whole for each page of a list when the statistics are missing.
 create view {schema}.runs as
 select r.id, r.workflow, r.version, r.queue, r.priority,
        case when r.status is not null then r.status
@@ -1901,9 +1902,21 @@ select r.id, r.workflow, r.version, r.queue, r.priority,
        r.created_at, r.start_at, r.expires_at, r.deadline_at, r.ended_at,
        r.input, r.input_notes, r.output, r.output_notes, r.error, r.error_notes, r.shard
   from {schema}.run r
-  left join {schema}.ready y on y.shard = r.shard and y.run_id = r.id
-  left join {schema}.lease l on l.shard = r.shard and l.run_id = r.id
-  left join {schema}.parked p on p.shard = r.shard and p.run_id = r.id;
+  left join lateral (
+    select y.run_id, y.epoch, y.attempt, y.failures, y.crashes
+      from {schema}.ready y
+     where r.status is null and y.shard = r.shard and y.run_id = r.id
+    offset 0) y on true
+  left join lateral (
+    select l.run_id, l.epoch, l.attempt, l.failures, l.crashes, l.worker_id, l.claimed_at
+      from {schema}.lease l
+     where r.status is null and l.shard = r.shard and l.run_id = r.id
+    offset 0) l on true
+  left join lateral (
+    select p.run_id, p.epoch, p.attempt, p.failures, p.crashes, p.reason, p.due_at, p.wants
+      from {schema}.parked p
+     where r.status is null and p.shard = r.shard and p.run_id = r.id
+    offset 0) p on true;
 
 -- Every finished step, with how long it took.
 create view {schema}.steps as

@@ -8,7 +8,7 @@ import type { Message, Topic } from "../store/message.ts";
 import type { NewRun } from "../store/run-record.ts";
 import type { Holding } from "./holding.ts";
 import type { Inbox } from "./inbox.ts";
-import type { ChildRequest, Request, SleepRequest, WaitRequest } from "./request.ts";
+import type { ChildRequest, Request, WaitRequest } from "./request.ts";
 import type { Requests } from "./requests.ts";
 import type { Steps } from "./steps.ts";
 
@@ -36,8 +36,6 @@ export interface AgendaParts {
   readonly log: Log;
 }
 
-type TimedRequest = SleepRequest | WaitRequest;
-
 export function createAgenda({ claimed, holding, inbox, requests, steps, ids, log }: AgendaParts): Agenda {
   const issueOne = (request: Request): void => {
     switch (request.family) {
@@ -47,7 +45,8 @@ export function createAgenda({ claimed, holding, inbox, requests, steps, ids, lo
       case "sleep":
       case "wait":
         request.state = "issued";
-        if (request.timer !== null) holding.add({ kind: "timer_set", name: request.key, data: null, ...request.timer });
+        if (request.timer !== null)
+          holding.add({ kind: "timer_set", name: request.key, data: null, ...request.timer });
         return;
       case "child":
         startChild(request);
@@ -67,7 +66,7 @@ export function createAgenda({ claimed, holding, inbox, requests, steps, ids, lo
     const parsed = await parseSignal(message, wait);
     const takes = inbox.take(message);
     if (parsed.fault === null) {
-      wait.state = "answering";
+      requests.close(wait);
       holding.add({ kind: "signal_received", name: wait.key, data: parsed.data, takes });
       return;
     }
@@ -77,59 +76,40 @@ export function createAgenda({ claimed, holding, inbox, requests, steps, ids, lo
     holding.add({ kind: "signal_received", name: null, data, takes });
   };
 
+  /** Recorded even if nobody asks, as after a failed attempt: unread, it would wake the run again and again. */
   const takeChildEnd = (message: Message): void => {
     const request = requests.find({ family: "child", key: message.name ?? "" });
-    if (request !== undefined) request.state = "answering";
-    // Recorded even if nobody asks, as after a failed attempt: unread, it would wake the run again and again.
+    if (request !== undefined) requests.close(request);
     holding.add({ kind: "child_ended", name: message.name, data: message.data, takes: inbox.take(message) });
   };
 
-  const timed = (): readonly TimedRequest[] =>
-    requests.all().filter((request): request is TimedRequest => isOpen(request) && "dueAt" in request && request.dueAt !== null);
-
   return {
     issue() {
-      for (const request of requests.all()) if (request.state === "held") issueOne(request);
+      for (const request of requests.takeHeld()) issueOne(request);
     },
     async takeMessages() {
-      const waits = openWaits(requests.all());
-      for (const message of inbox.all()) {
-        if (message.topic === "child") takeChildEnd(message);
-        const wait = waits.get(message.topic)?.find(isOpen);
-        if (wait !== undefined) await receive(message, wait);
+      for (;;) {
+        const message = inbox.oldest(["child", ...requests.awaitedTopics()]);
+        if (message === null) return;
+        const wait = requests.earliestWait(message.topic);
+        if (wait === undefined) takeChildEnd(message);
+        else await receive(message, wait);
       }
     },
     fireTimers() {
-      for (const request of timed()) {
+      for (const request of requests.timed()) {
         if ((request.dueAt ?? Infinity) > holding.time.reached) continue;
-        request.state = "answering";
+        requests.close(request);
         holding.add({ kind: "timer_fired", name: request.key, data: null });
       }
     },
-    nextDueAt: () => timed().reduce<number | null>((least, { dueAt }) => earliest(least, dueAt), null),
-    wants() {
-      const open = requests.all().filter(isOpen);
-      const child: readonly Topic[] = open.some(({ family }) => family === "child") ? ["child"] : [];
-      return [...openWaits(open).keys(), ...child];
+    nextDueAt() {
+      let next: number | null = null;
+      for (const { dueAt } of requests.timed()) next = earliest(next, dueAt);
+      return next;
     },
+    wants: () => [...requests.awaitedTopics()],
   };
-}
-
-/** Not answered, nor about to be. */
-function isOpen(request: Request): boolean {
-  return request.state === "held" || request.state === "issued";
-}
-
-function openWaits(requests: readonly Request[]): ReadonlyMap<Topic, readonly WaitRequest[]> {
-  const waits = new Map<Topic, WaitRequest[]>();
-  for (const request of requests) {
-    if (request.family !== "wait" || !isOpen(request)) continue;
-    const topic: Topic = `signal:${request.signal}`;
-    const others = waits.get(topic);
-    if (others === undefined) waits.set(topic, [request]);
-    else others.push(request);
-  }
-  return waits;
 }
 
 /** A signal is parsed once, and its parsed form recorded. */

@@ -25,7 +25,9 @@ function answerWithChild(request: Request, end: ChildEnd): void {
   request.reject(new PawlError(code, `The child run ${end.id} ${happened}.`, { runId: end.id }, cause));
 }
 
-const childEnds: Readonly<Record<Exclude<EndStatus, "completed">, { readonly code: ErrorCode; readonly happened: string }>> = {
+const childEnds: Readonly<
+  Record<Exclude<EndStatus, "completed">, { readonly code: ErrorCode; readonly happened: string }>
+> = {
   failed: { code: "RUN_FAILED", happened: "has failed" },
   cancelled: { code: "RUN_CANCELLED", happened: "was cancelled" },
   timed_out: { code: "RUN_TIMED_OUT", happened: "has timed out" },

@@ -71,11 +71,13 @@ export interface Context<Signals extends SignalSchemas = SignalSchemas> {
 }
 
 /** The input may be left out where `undefined` is one. */
-export type CallArguments<Input> = undefined extends Input
+type CallArguments<Input> = undefined extends Input
   ? [input?: Input, options?: CallOptions]
   : [input: Input, options?: CallOptions];
 
-export type WaitForSignal<Signals extends SignalSchemas> = string extends keyof Signals ? WaitForAny : WaitFor<Signals>;
+type WaitForSignal<Signals extends SignalSchemas> = string extends keyof Signals
+  ? WaitForAny
+  : WaitFor<Signals>;
 
 interface WaitFor<Signals extends SignalSchemas> {
   <Name extends keyof Signals & string>(name: Name): Promise<StandardSchemaV1.InferOutput<Signals[Name]>>;
@@ -94,7 +96,7 @@ export interface ContextParts {
   readonly run: RunIdentity;
   readonly signalSchemas: SignalSchemas | null;
   readonly log: Log;
-  readonly random: SeededRandom;
+  readonly random: () => SeededRandom;
   readonly now: () => number;
   /** Registers a request at once; the promise settles when its answer is delivered. */
   readonly ask: (terms: RequestTerms) => Promise<unknown>;
@@ -114,15 +116,19 @@ export function createContext(parts: ContextParts): Context {
     const parsed = inputSchema === null ? input : parseWith(inputSchema, input, `input of ${name}`);
     const payload = encode(parsed instanceof Promise ? await parsed : parsed);
     const { queue = workflow.queue, priority = 0 } = options;
-    return ask({ family: "child", key, child: { workflow: name, version, queue, priority, timeoutMs, input: payload } });
+    return ask({
+      family: "child",
+      key,
+      child: { workflow: name, version, queue, priority, timeoutMs, input: payload },
+    });
   };
 
   const context = {
     run: parts.run,
     log: parts.log,
     now: parts.now,
-    random: () => parts.random.next(),
-    uuid: () => parts.random.uuid(),
+    random: () => parts.random().next(),
+    uuid: () => parts.random().uuid(),
 
     step: (name: string, call: (step: StepContext) => unknown) =>
       request(() => {
@@ -178,7 +184,9 @@ function schemaOf(schemas: SignalSchemas | null, signal: string): StandardSchema
   if (schemas === null) return null;
   const schema = Object.hasOwn(schemas, signal) ? schemas[signal] : undefined;
   if (schema !== undefined) return schema;
-  throw invalid(`The workflow declares no signal "${signal}": it knows ${Object.keys(schemas).join(", ") || "none"}.`);
+  throw invalid(
+    `The workflow declares no signal "${signal}": it knows ${Object.keys(schemas).join(", ") || "none"}.`,
+  );
 }
 
 function parseTimeout(options: TimeoutOption | undefined): TimerTerms | null {
@@ -196,7 +204,8 @@ function parseDelay(duration: Duration, what: string): number {
 
 function parseInstant(instant: Date | number): number {
   const ms = Math.ceil(Number(instant));
-  if (Number.isNaN(ms) || ms > latestInstant) throw invalid("sleepUntil needs a valid date, or ms since 1970.");
+  if (Number.isNaN(ms) || ms > latestInstant)
+    throw invalid("sleepUntil needs a valid date, or ms since 1970.");
   return Math.max(0, ms);
 }
 

@@ -2,7 +2,7 @@ import { decode } from "../core/codec.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
 import type { Ids } from "../core/ids.ts";
-import { createSeededRandom } from "../core/seeded-random.ts";
+import { createSeededRandom, type SeededRandom } from "../core/seeded-random.ts";
 import type { Timers } from "../core/timers.ts";
 import { createAgenda, earliest, type Agenda } from "./agenda.ts";
 import { answer } from "./answer.ts";
@@ -16,7 +16,7 @@ import { createRequest, type RequestTerms } from "./request.ts";
 import { createRequests } from "./requests.ts";
 import { createRunLog } from "./run-log.ts";
 
-export interface CourseParts extends EndingParts {
+export interface CourseParts extends Omit<EndingParts, "absorb"> {
   readonly ids: Ids;
   readonly timers: Timers;
   readonly settle: () => Promise<void>;
@@ -43,6 +43,8 @@ export class Course {
   #codeEnd: CodeEnd | null = null;
   /** What the code sees as the time. */
   #now: number;
+  #random: SeededRandom | null = null;
+  #delivered = 0;
   /** What every request gets from the moment the code knows that it is to stop. */
   #refusal: PawlError | null = null;
   /** Counts what the code does: it asks for something, or comes to its end. */
@@ -57,7 +59,7 @@ export class Course {
     this.#parts = parts;
     this.#delivery = createDelivery(parts.history);
     this.#agenda = createAgenda({ ...parts, requests: this.#requests });
-    this.#ending = createEnding(parts);
+    this.#ending = createEnding({ ...parts, absorb: (events) => this.#absorb(events) });
     this.#now = parts.claimed.createdAt;
     this.#isReplaying = parts.history.length > 0;
   }
@@ -74,16 +76,17 @@ export class Course {
     return this.#outcome;
   }
 
-  /** What the run was told while nobody held it comes first; code that never ran need not begin only to be stopped. */
+  /** What the run was told while nobody held it comes first; code need not begin only to be stopped. */
   async #prepare(): Promise<Outcome | null> {
-    const { orders, claimed, holding } = this.#parts;
+    const { orders, claimed, history, holding } = this.#parts;
     orders.obey();
     while (orders.isPaused) {
       const outcome = await this.#ending.pause();
       if (outcome !== null) return outcome;
     }
-    if (orders.stop !== null && claimed.epoch === 1) return this.#ending.stop(orders.stop);
-    if (holding.hasFacts) await this.#record();
+    if (orders.stop !== null && (claimed.epoch === 1 || isBetweenAttempts(history)))
+      return this.#ending.stop(orders.stop);
+    while (holding.hasFacts) await this.#record();
     return null;
   }
 
@@ -94,7 +97,7 @@ export class Course {
       run: { id: runId, workflow: claimed.workflow, version, attempt, key, parentId },
       signalSchemas: workflow.signalSchemas,
       log: createRunLog(log, {}, () => this.#isReplaying),
-      random: createSeededRandom(runId),
+      random: () => (this.#random ??= createSeededRandom(`${runId}/${this.#delivered}`)),
       now: () => this.#now,
       ask: (terms) => this.#ask(terms),
     });
@@ -113,11 +116,11 @@ export class Course {
     if (this.#outcome !== null || this.#codeEnd !== null) return this.#ignore(terms);
     if (this.#refusal !== null) return Promise.reject(this.#refusal);
     const request = createRequest(terms);
-    this.#requests.add(request);
     for (const mark of this.#delivery.ask(request)) {
       if (mark.kind === "timer_set" && "dueAt" in request) request.dueAt = mark.dueAt;
       if (mark.kind === "timer_set" || mark.kind === "child_started") request.state = "issued";
     }
+    this.#requests.add(request);
     this.#moves += 1;
     this.#parts.bell.ring();
     return request.promise;
@@ -126,7 +129,8 @@ export class Course {
   /** Nobody will answer: the run is in other hands, or over. */
   #ignore({ family, key }: RequestTerms): Promise<never> {
     if (this.#outcome === "parked") {
-      const message = "The run was parked while its code awaited something other than its context: put that into a step.";
+      const message =
+        "The run was parked while its code awaited something other than its context: put that into a step.";
       this.#parts.log.warn(message, { family, key });
     }
     return new Promise(() => {});
@@ -141,12 +145,13 @@ export class Course {
     }
     const isWaiting = this.#isReplaying || this.#requests.size > 0;
     if (isReleasing() && steps.size === 0 && isWaiting) {
-      if (holding.hasFacts) await this.#record();
+      while (holding.hasFacts) await this.#record();
       await holding.release();
       return "released";
     }
     const next = this.#delivery.peek();
-    const isNext = next !== null && (unasked === null || next.seq < unasked.seq || unasked.seq <= this.#givenUpSeq);
+    const isNext =
+      next !== null && (unasked === null || next.seq < unasked.seq || unasked.seq <= this.#givenUpSeq);
     if (isNext) return this.#deliver(next);
     return unasked === null ? this.#live() : this.#awaitAsking(unasked, next);
   }
@@ -154,6 +159,9 @@ export class Course {
   #deliver(event: RunEvent): null {
     this.#delivery.take();
     this.#now = Math.max(this.#now, event.at);
+    // A new generator after each fact: what steps draw, which do not run again in replay, shifts nothing.
+    this.#delivered += 1;
+    this.#random = null;
     this.#movesAtDelivery = this.#moves;
     if (event.kind === "cancel_requested") this.#cancel(event);
     const meaning = meaningOf(event);
@@ -169,11 +177,14 @@ export class Course {
   #cancel(event: RunEvent): void {
     const { steps, claimed } = this.#parts;
     const [code, happened] =
-      stopOf(event) === "timed_out" ? (["RUN_TIMED_OUT", "has timed out"] as const) : (["RUN_CANCELLED", "was cancelled"] as const);
+      stopOf(event) === "timed_out"
+        ? (["RUN_TIMED_OUT", "has timed out"] as const)
+        : (["RUN_CANCELLED", "was cancelled"] as const);
     this.#refusal = new PawlError(code, `Run ${claimed.runId} ${happened}.`, { runId: claimed.runId });
     steps.abort(this.#refusal);
     for (const request of this.#requests.all()) {
-      const hasBegun = request.family === "step" && (request.state !== "held" || this.#delivery.hasAnswer(request));
+      const hasBegun =
+        request.family === "step" && (request.state !== "held" || this.#delivery.hasAnswer(request));
       if (hasBegun) continue;
       this.#requests.settle(request);
       request.reject(this.#refusal);
@@ -200,7 +211,10 @@ export class Course {
     if (isReleasing() && this.#moves === moves) return null;
     const expected = { seq: unasked.seq, kind: unasked.kind, name: unasked.name };
     if (this.#moves !== moves) {
-      log.warn("The code awaits something other than its context, which makes replay slow: put that into a step.", { expected });
+      log.warn(
+        "The code awaits something other than its context, which makes replay slow: put that into a step.",
+        { expected },
+      );
       return null;
     }
     if (next === null) return this.#block();
@@ -219,13 +233,15 @@ export class Course {
     this.#isReplaying = false;
     if (holding.isTold) inbox.fill(await holding.readInbox());
     orders.obey();
+    if (!this.#isHalted()) await this.#agenda.takeMessages();
+    // The code may have come to its end meanwhile, and then nothing begins any more.
+    if (this.#codeEnd !== null) return null;
     if (!this.#isHalted()) {
-      await this.#agenda.takeMessages();
       this.#agenda.issue();
       this.#agenda.fireTimers();
     }
     const isBusy = steps.size > 0 || this.#requests.size === 0;
-    if (holding.hasAnswers || (holding.hasFacts && isBusy)) return this.#record();
+    if (holding.hasAnswers || holding.hasTooMany || (holding.hasFacts && isBusy)) return this.#record();
     if (isBusy) return this.#rest();
     if (isReleasing()) return null;
     return orders.isPaused ? this.#ending.pause() : this.#park();
@@ -286,4 +302,9 @@ export class Course {
     if (answer.outcome === "told") inbox.fill(answer.messages);
     return null;
   }
+}
+
+/** The last attempt has failed, and the next has not left a trace. */
+function isBetweenAttempts(history: readonly RunEvent[]): boolean {
+  return history.findLast(({ kind }) => kind !== "paused" && kind !== "resumed")?.kind === "attempt_failed";
 }

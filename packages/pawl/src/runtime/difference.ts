@@ -8,7 +8,12 @@ import type { Request } from "./request.ts";
 export interface Difference {
   readonly message: string;
   /** Facts of the history that the code does not ask for. */
-  readonly expected: readonly { readonly seq: number; readonly kind: string; readonly family: Family; readonly key: string }[];
+  readonly expected: readonly {
+    readonly seq: number;
+    readonly kind: string;
+    readonly family: Family;
+    readonly key: string;
+  }[];
   /** What the code asks for instead, and the history does not hold. */
   readonly found: readonly { readonly family: Family; readonly key: string }[];
 }
@@ -20,17 +25,27 @@ export type CodeEnd =
 
 const most = 10;
 
-export function findDifference(unasked: readonly RunEvent[], requests: readonly Request[], end: CodeEnd | null): Difference {
+export function findDifference(
+  unasked: readonly RunEvent[],
+  requests: readonly Request[],
+  end: CodeEnd | null,
+): Difference {
   const expected = unasked.slice(0, most).flatMap((event) => {
     const meaning = meaningOf(event);
-    return meaning === null ? [] : [{ seq: event.seq, kind: event.kind, family: meaning.family, key: meaning.key }];
+    return meaning === null
+      ? []
+      : [{ seq: event.seq, kind: event.kind, family: meaning.family, key: meaning.key }];
   });
   const held = requests.filter(({ state }) => state === "held");
   const found = held.slice(0, most).map(({ family, key }) => ({ family, key }));
   return { message: writeMessage(expected, found, end), expected, found };
 }
 
-function writeMessage(expected: Difference["expected"], found: Difference["found"], end: CodeEnd | null): string {
+function writeMessage(
+  expected: Difference["expected"],
+  found: Difference["found"],
+  end: CodeEnd | null,
+): string {
   const missing = expected.map(({ family, key, seq }) => `${family} "${key}" (event ${seq})`).join(", ");
   const instead = found.map(({ family, key }) => `${family} "${key}"`).join(", ");
   const asks = instead === "" ? "" : ` It asks for ${instead} instead.`;

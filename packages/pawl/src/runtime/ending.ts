@@ -7,6 +7,7 @@ import type { Random } from "../core/random.ts";
 import { recordError } from "../core/recorded-error.ts";
 import { isRetryable, retryDelayMs } from "../core/retry.ts";
 import type { ClaimedRun } from "../store/lease.ts";
+import type { RunEnd } from "../store/run-record.ts";
 import type { Bell } from "./bell.ts";
 import type { CodeEnd, Difference } from "./difference.ts";
 import type { Holding, ParkTerms } from "./holding.ts";
@@ -41,6 +42,8 @@ export interface EndingParts {
   readonly bell: Bell;
   readonly random: Random;
   readonly log: Log;
+  /** Takes note of facts that are in the history now, for a run that is still held. */
+  readonly absorb: (events: readonly RunEvent[]) => void;
 }
 
 const firstBlockMs = 5_000;
@@ -52,18 +55,24 @@ export function createEnding(parts: EndingParts): Ending {
   const beganAt = holding.time.estimate();
   const attempt = { name: null, attempt: claimed.attempt, beganAt };
 
-  const stop = async (stop: Stop): Promise<Outcome> => {
-    holding.add({ kind: stop, ...attempt, data: null });
-    await holding.end({ status: stop, output: null, error: null });
+  const recordSurplus = async (): Promise<void> => {
+    while (holding.hasTooMany) parts.absorb(await holding.record());
+  };
+
+  /** The terminal fact is the last, whatever a step that nobody waits for may still bring in. */
+  const end = async (end: RunEnd, data: Payload | null = null): Promise<Outcome> => {
+    await recordSurplus();
+    holding.add({ kind: end.status, ...attempt, data });
+    await holding.end(end);
     return "ended";
   };
 
-  const complete = async (output: Payload | null): Promise<Outcome> => {
+  const stop = (stop: Stop): Promise<Outcome> => end({ status: stop, output: null, error: null });
+
+  const complete = (output: Payload | null): Promise<Outcome> => {
     // Whatever still runs has lost a race, and nobody waits for it.
     steps.abort(new PawlError("RUN_ENDED", `Run ${claimed.runId} has completed.`, { runId: claimed.runId }));
-    holding.add({ kind: "completed", ...attempt, data: null });
-    await holding.end({ status: "completed", output, error: null });
-    return "ended";
+    return end({ status: "completed", output, error: null });
   };
 
   const fail = async (thrown: unknown, mayRetry: boolean): Promise<Outcome> => {
@@ -74,16 +83,16 @@ export function createEnding(parts: EndingParts): Ending {
       const delayMs = retryDelayMs(workflow.retry, failures, parts.random);
       return layDown({ ...unlessOrdered, reason: "retry", delayMs, attemptFailed: true });
     }
-    holding.add({ kind: "failed", ...attempt, data: error });
-    await holding.end({ status: "failed", output: null, error });
-    return "ended";
+    return end({ status: "failed", output: null, error }, error);
   };
 
   const unlessOrdered = { dueAt: claimed.deadlineAt, wants: ["cancel", "pause"] as const };
 
   const park = async (terms: ParkTerms): Promise<Outcome | null> => {
-    const { answer } = await holding.park(terms);
+    await recordSurplus();
+    const { answer, events } = await holding.park(terms);
     if (answer.outcome === "parked") return "parked";
+    parts.absorb(events);
     inbox.fill(answer.messages);
     orders.obey();
     return null;
@@ -118,11 +127,15 @@ export function createEnding(parts: EndingParts): Ending {
     stop,
     pause: () => pause(false),
     async finish(end) {
+      const ordered = orders.stop;
+      if (ordered !== null) {
+        await stepsEnded();
+        return stop(ordered);
+      }
       const result = encodeResult(end);
-      if (orders.stop === null && result.kind === "returned") return complete(result.output);
+      if (result.kind === "returned") return complete(result.output);
       await stepsEnded();
-      if (orders.stop !== null) return stop(orders.stop);
-      return result.kind === "threw" ? fail(result.error, end.kind === "threw" && isRetryable(result.error)) : complete(result.output);
+      return fail(result.error, end.kind === "threw" && isRetryable(result.error));
     },
     block(difference) {
       const timesBlocked = countBlocks(history);

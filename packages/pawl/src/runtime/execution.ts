@@ -1,5 +1,5 @@
-import type { Ids } from "../core/ids.ts";
 import { PawlError } from "../core/error.ts";
+import type { Ids } from "../core/ids.ts";
 import type { ClaimedRun } from "../store/lease.ts";
 import { createBell } from "./bell.ts";
 import { Course } from "./course.ts";
@@ -41,7 +41,11 @@ export interface ExecutionDeps extends HoldingParts {
 /** Begins to execute a claimed run at once. */
 export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execution {
   const { probe } = deps;
-  const log = createRunLog(deps.log, { runId: claimed.runId, workflow: claimed.workflow, version: claimed.version });
+  const log = createRunLog(deps.log, {
+    runId: claimed.runId,
+    workflow: claimed.workflow,
+    version: claimed.version,
+  });
   const bell = createBell(deps.timers);
   const holding = createHolding(claimed, { ...deps, log });
   const steps = createSteps({ claimed, holding, probe, log, ended: () => bell.ring() });
@@ -85,12 +89,15 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
   });
   const drop = (): void => {
     holding.drop();
-    steps.abort(new PawlError("LEASE_LOST", `Run ${claimed.runId} is no longer held.`, { runId: claimed.runId }));
+    steps.abort(
+      new PawlError("LEASE_LOST", `Run ${claimed.runId} is no longer held.`, { runId: claimed.runId }),
+    );
     bell.ring();
     settleDone("lost");
   };
   execute().then(settleDone, (error: unknown) => {
-    if (!(error instanceof Lost)) log.error("A bug in Pawl stopped the execution: please report it.", { error });
+    if (!(error instanceof Lost))
+      log.error("A bug in Pawl stopped the execution: please report it.", { error });
     drop();
   });
 

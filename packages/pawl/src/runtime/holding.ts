@@ -28,10 +28,12 @@ export type ParkTerms = Pick<Parking, "reason" | "dueAt" | "delayMs" | "wants" |
 export interface Holding {
   readonly time: StoreTime;
   readonly hasFacts: boolean;
+  /** More than fits into one write: some must be recorded before the run can be parked or ended. */
+  readonly hasTooMany: boolean;
   /** Whether a gathered fact lets the code go on once it is recorded. */
   readonly hasAnswers: boolean;
   add(fact: Fact, child?: NewRun): void;
-  /** Records what has gathered, and answers it as it is in the history now. */
+  /** Records what has gathered, as much as fits, and answers it as it is in the history now. */
   record(): Promise<readonly RunEvent[]>;
   park(terms: ParkTerms): Promise<{ readonly answer: ParkAnswer; readonly events: readonly RunEvent[] }>;
   end(end: RunEnd): Promise<void>;
@@ -60,6 +62,8 @@ export interface HoldingParts {
   readonly probe: Probe;
 }
 
+/** In one write: it must not hold up the other runs that share the connection. */
+const mostFacts = 1_000;
 const firstPauseMs = 100;
 const longestPauseMs = 5_000;
 
@@ -68,8 +72,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
   const lease = { runId: claimed.runId, epoch: claimed.epoch, workerId: parts.workerId };
   // It came to `ready` at this instant of the store's clock, so that has come at least as far.
   const time = createStoreTime(parts.clock, claimed.mark.readyAt);
-  let events: NewEvent[] = [];
-  let children: NewRun[] = [];
+  let gathered: Gathered[] = [];
   let lastSeq = claimed.lastSeq;
   let isTold = claimed.told;
   let isDropped = false;
@@ -84,7 +87,9 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
   };
 
   /** Calls until the store answers: every call is safe to repeat. */
-  const persist = async <A>(call: () => Promise<A>): Promise<{ readonly answer: A; readonly isRepeated: boolean }> => {
+  const persist = async <A>(
+    call: () => Promise<A>,
+  ): Promise<{ readonly answer: A; readonly isRepeated: boolean }> => {
     for (let failures = 1; ; failures++) {
       assertHeld();
       try {
@@ -94,22 +99,30 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       } catch (error) {
         if (PawlError.is(error, "LEASE_LOST")) isDropped = true;
         assertHeld();
-        log.warn("The store did not answer; the same call is made again.", { runId: lease.runId, failures, error });
+        log.warn("The store did not answer; the same call is made again.", {
+          runId: lease.runId,
+          failures,
+          error,
+        });
       }
       const pauseMs = backOffMs(failures, random, firstPauseMs, longestPauseMs);
       await new Promise<void>((resolve) => void timers.after(pauseMs, resolve));
     }
   };
 
-  /** Sends all that has gathered. What comes in meanwhile waits for the next write. */
-  const write = async <A>(at: "record" | "park" | "end", send: (recording: Recording) => Promise<A>): Promise<Written<A>> => {
-    const recording = { lease, events, children };
-    events = [];
-    children = [];
+  /** Sends the oldest facts that have gathered. What comes in meanwhile waits for the next write. */
+  const write = async <A>(
+    at: "record" | "park" | "end",
+    send: (recording: Recording) => Promise<A>,
+  ): Promise<Written<A>> => {
+    const batch = gathered.slice(0, mostFacts);
+    gathered = gathered.slice(mostFacts);
+    const events = batch.map(({ event }) => event);
+    const children = batch.flatMap(({ child }) => child ?? []);
     probe(`${at}.before`);
-    const { answer, isRepeated } = await persist(() => send(recording));
+    const { answer, isRepeated } = await persist(() => send({ lease, events, children }));
     probe(`${at}.after`);
-    return { answer, isRepeated, sent: recording.events };
+    return { answer, isRepeated, sent: events };
   };
 
   const absorb = async (written: Written<RecordAnswer>): Promise<readonly RunEvent[]> => {
@@ -118,22 +131,27 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     isTold ||= answer.told;
     if (sent.length === 0) return [];
     // An earlier try may have been the one that counted, at its own instant, which the answer does not tell.
-    if (isRepeated) return (await persist(() => store.loadHistory(lease.runId, (sent[0]?.seq ?? 1) - 1))).answer;
+    if (isRepeated)
+      return (await persist(() => store.loadHistory(lease.runId, (sent[0]?.seq ?? 1) - 1))).answer;
     return sent.map((event) => asRecorded(event, answer));
   };
 
   return {
     time,
     get hasFacts() {
-      return events.length > 0;
+      return gathered.length > 0;
     },
     get hasAnswers() {
-      return events.some((event) => event.kind === "cancel_requested" || meaningOf(event)?.isAnswer === true);
+      return gathered.some(
+        ({ event }) => event.kind === "cancel_requested" || meaningOf(event)?.isAnswer === true,
+      );
+    },
+    get hasTooMany() {
+      return gathered.length >= mostFacts;
     },
     add(fact, child) {
       lastSeq += 1;
-      events.push({ seq: lastSeq, ...fact });
-      if (child !== undefined) children.push(child);
+      gathered.push({ event: { seq: lastSeq, ...fact }, child });
     },
     record: async () => absorb(await write("record", (recording) => store.record(recording))),
     async park(terms) {
@@ -159,7 +177,12 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       isTold = false;
       return (await persist(() => store.readInbox(lease))).answer;
     },
-    loadHistory: async () => (await persist(() => store.loadHistory(lease.runId, 0))).answer,
+    async loadHistory() {
+      const { answer } = await persist(() => store.loadHistory(lease.runId, 0));
+      // The history is the truth: a fact numbered as one that is there would be lost.
+      lastSeq = Math.max(lastSeq, answer.at(-1)?.seq ?? 0);
+      return answer;
+    },
     async lookAtClock() {
       time.learn((await persist(() => store.now())).answer);
     },
@@ -171,6 +194,11 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     },
     assertHeld,
   };
+}
+
+interface Gathered {
+  readonly event: NewEvent;
+  readonly child: NewRun | undefined;
 }
 
 interface Written<A> {

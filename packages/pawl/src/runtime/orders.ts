@@ -28,7 +28,7 @@ export function createOrders(
   let stop: Stop | null = requested === undefined ? null : stopOf(requested);
 
   const obeyCancel = (): void => {
-    const [cancel] = inbox.of("cancel");
+    const [cancel] = inbox.on("cancel");
     if (cancel === undefined) return;
     holding.add({ kind: "cancel_requested", name: null, data: cancel.data, takes: inbox.take(cancel) });
     stop = "cancelled";
@@ -42,7 +42,7 @@ export function createOrders(
 
   /** A resume makes every pause before it void, and is spent by that. A pause that holds stays unread. */
   const obeyResume = (): void => {
-    const messages = inbox.all().filter(({ topic }) => topic === "pause" || topic === "resume");
+    const messages = inbox.on("pause", "resume");
     const newest = messages.findLastIndex(({ topic }) => topic === "resume");
     for (const message of messages.slice(0, newest + 1)) {
       holding.add({ kind: "resumed", name: null, data: null, takes: inbox.take(message) });
@@ -55,7 +55,7 @@ export function createOrders(
       return stop;
     },
     get isPaused() {
-      return stop === null && inbox.of("pause").length > 0;
+      return stop === null && inbox.on("pause").length > 0;
     },
     obey() {
       if (stop === null) obeyCancel();

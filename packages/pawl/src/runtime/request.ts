@@ -12,7 +12,7 @@ export type TimerTerms = { readonly delayMs: number } | { readonly dueAt: number
  * - `answering`: its answer is on the way into the history; no other can win.
  * - `settled`: the code has its answer.
  */
-export type RequestState = "held" | "issued" | "answering" | "settled";
+type RequestState = "held" | "issued" | "answering" | "settled";
 
 interface RequestBase {
   readonly family: Family;

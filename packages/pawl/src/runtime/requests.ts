@@ -1,31 +1,85 @@
+import type { Topic } from "../store/message.ts";
 import type { RequestId } from "./delivery.ts";
-import type { Request } from "./request.ts";
+import type { Request, SleepRequest, WaitRequest } from "./request.ts";
 
-/** The requests whose answer the code does not have yet, in the order asked. */
+type TimedRequest = SleepRequest | WaitRequest;
+
+/** The requests whose answer the code does not have yet, found by what may happen to them next. */
 export interface Requests {
   readonly size: number;
   add(request: Request): void;
   find(id: RequestId): Request | undefined;
+  /** In the order asked. */
   all(): readonly Request[];
+  /** Those that are held back, in the order asked; each is answered once. */
+  takeHeld(): readonly Request[];
+  /** Open requests that a timer or a message may answer. */
+  timed(): Iterable<TimedRequest>;
+  awaitedTopics(): Iterable<Topic>;
+  earliestWait(topic: Topic): WaitRequest | undefined;
+  /** Its answer is on the way into the history: nothing else can answer it any more. */
+  close(request: Request): void;
   /** The code has its answer. */
   settle(request: Request): void;
 }
 
 export function createRequests(): Requests {
   const unsettled = new Map<string, Request>();
+  const waits = new Map<Topic, Set<WaitRequest>>();
+  const timed = new Set<TimedRequest>();
+  const children = new Set<Request>();
+  let held: Request[] = [];
+
   const idOf = ({ family, key }: RequestId): string => `${family} ${key}`;
+
+  const forget = (request: Request): void => {
+    children.delete(request);
+    if ("dueAt" in request) timed.delete(request);
+    if (request.family !== "wait") return;
+    const topic = topicOf(request);
+    const others = waits.get(topic);
+    others?.delete(request);
+    if (others?.size === 0) waits.delete(topic);
+  };
+
   return {
     get size() {
       return unsettled.size;
     },
     add(request) {
       unsettled.set(idOf(request), request);
+      if (request.state === "held") held.push(request);
+      if (request.family === "child") children.add(request);
+      if (request.family === "sleep" || request.family === "wait") timed.add(request);
+      if (request.family !== "wait") return;
+      const topic = topicOf(request);
+      waits.set(topic, (waits.get(topic) ?? new Set()).add(request));
     },
     find: (id) => unsettled.get(idOf(id)),
     all: () => [...unsettled.values()],
+    takeHeld() {
+      const taken = held.filter(({ state }) => state === "held");
+      held = [];
+      return taken;
+    },
+    timed: () => timed,
+    *awaitedTopics() {
+      yield* waits.keys();
+      if (children.size > 0) yield "child";
+    },
+    earliestWait: (topic) => waits.get(topic)?.values().next().value,
+    close(request) {
+      request.state = "answering";
+      forget(request);
+    },
     settle(request) {
       request.state = "settled";
+      forget(request);
       unsettled.delete(idOf(request));
     },
   };
+}
+
+function topicOf({ signal }: WaitRequest): Topic {
+  return `signal:${signal}`;
 }

@@ -11,7 +11,8 @@ export interface SeqHeap {
 export function createSeqHeap(): SeqHeap {
   const items: RunEvent[] = [];
 
-  const goesBefore = (a: number, b: number): boolean => (items[a]?.seq ?? Infinity) < (items[b]?.seq ?? Infinity);
+  const goesBefore = (a: number, b: number): boolean =>
+    (items[a]?.seq ?? Infinity) < (items[b]?.seq ?? Infinity);
   const swap = (a: number, b: number): void => {
     const [first, second] = [items[a], items[b]];
     if (first === undefined || second === undefined) return;

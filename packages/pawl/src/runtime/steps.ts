@@ -11,7 +11,6 @@ export interface Steps {
   readonly size: number;
   /** Keys of the running steps, in the order started. */
   running(): readonly string[];
-  isRunning(key: string): boolean;
   start(request: StepRequest): void;
   /** Tells all of them, and all to come, that their result is no longer wanted. */
   abort(reason: Error): void;
@@ -49,7 +48,7 @@ export function createSteps({ claimed, holding, probe, log, ended }: StepsParts)
     const result = await execute(request);
     probe("step.after");
     running.delete(key);
-    request.state = "answering";
+    if (request.state === "issued") request.state = "answering";
     holding.add({ ...result, name: key, attempt: claimed.attempt, beganAt });
     ended();
   };
@@ -59,7 +58,6 @@ export function createSteps({ claimed, holding, probe, log, ended }: StepsParts)
       return running.size;
     },
     running: () => [...running.keys()],
-    isRunning: (key) => running.has(key),
     start(request) {
       request.state = "issued";
       running.set(request.key, run(request));

@@ -45,8 +45,11 @@ export interface ParsedWorkflowOptions<
 }
 
 /** A durable function. */
-export interface Workflow<Input = never, Output = unknown, Signals extends SignalSchemas = SignalSchemas>
-  extends WorkflowRef<Input, Output, Signals> {
+export interface Workflow<
+  Input = never,
+  Output = unknown,
+  Signals extends SignalSchemas = SignalSchemas,
+> extends WorkflowRef<Input, Output, Signals> {
   readonly retry: RetryPolicy;
   /** 0: a run fails at the first crash. */
   readonly crashLimit: number;
@@ -81,7 +84,8 @@ export function workflow(
   call: (ctx: never, input: never) => unknown,
 ): Workflow {
   checkWorkflowOptions(options);
-  if (checkFunction(call) !== null) throw invalidOption(`workflow "${options.name}"`, "call", "must be a function");
+  if (checkFunction(call) !== null)
+    throw invalidOption(`workflow "${options.name}"`, "call", "must be a function");
   return {
     name: options.name,
     version: options.version,

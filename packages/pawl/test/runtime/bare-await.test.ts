@@ -3,7 +3,8 @@ import { workflow } from "../../src/runtime/workflow.ts";
 import { createEngine } from "./engine.ts";
 
 const options = { version: 1, crashLimit: 1_000 } as const;
-const warning = "The code awaits something other than its context, which makes replay slow: put that into a step.";
+const warning =
+  "The code awaits something other than its context, which makes replay slow: put that into a step.";
 
 /** Longer than one turn of the event loop, so that the engine sees the code at rest. */
 async function readFile(turns = 2): Promise<string> {

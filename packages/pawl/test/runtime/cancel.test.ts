@@ -1,8 +1,12 @@
 import { expect, test } from "vitest";
-import { PawlError } from "../../src/core/error.ts";
+import type { PawlError } from "../../src/core/error.ts";
 import { workflow } from "../../src/runtime/workflow.ts";
 import { createEngine } from "./engine.ts";
 import { createGate } from "./gate.ts";
+
+function codeOf(error: unknown): string {
+  return (error as PawlError).code;
+}
 
 const options = { version: 1, crashLimit: 1_000 } as const;
 
@@ -13,8 +17,10 @@ test("a cancelled wait rejects, the code cleans up, and no step starts any more"
     try {
       await ctx.waitForSignal("never");
     } catch (error) {
-      seen.push((error as PawlError).code);
-      await ctx.step("late", () => void seen.push("late step")).catch((late: PawlError) => seen.push(`late ${late.code}`));
+      seen.push(codeOf(error));
+      await ctx
+        .step("late", () => void seen.push("late step"))
+        .catch((late: unknown) => seen.push(`late ${codeOf(late)}`));
       throw error;
     } finally {
       seen.push("finally");
@@ -35,7 +41,7 @@ test("a running step is told to stop, waited for and recorded, and the code gets
   const gate = createGate();
   const seen: unknown[] = [];
   const working = workflow({ ...options, name: "working" }, async (ctx) => {
-    const other = ctx.waitForSignal("never").catch((error: PawlError) => seen.push(error.code));
+    const other = ctx.waitForSignal("never").catch((error: unknown) => seen.push(codeOf(error)));
     const charged = await ctx.step("charge", async ({ signal }) => {
       await gate.opened;
       return `charged, aborted: ${signal.aborted}`;
@@ -101,7 +107,7 @@ test("a child that was cancelled rejects in its parent", async () => {
   const engine = createEngine();
   const child = workflow({ ...options, name: "child" }, async (ctx) => ctx.sleep("1d"));
   const parent = workflow({ ...options, name: "parent" }, async (ctx) =>
-    ctx.call(child).catch((error: PawlError) => [error.code, error.details["runId"]]),
+    ctx.call(child).catch((error: unknown) => [codeOf(error), (error as PawlError).details["runId"]]),
   );
   engine.register(child);
   const id = await engine.start(parent);
@@ -149,7 +155,10 @@ test("a cancel at any moment ends the run as cancelled, and no step starts once 
       ends.add(run.status);
       const facts = await engine.facts(id);
       if (run.status === "cancelled") {
-        expect(facts.filter((fact) => fact === "cancel_requested"), `moment ${moment}, writes ${cancelledAt}`).toHaveLength(1);
+        expect(
+          facts.filter((fact) => fact === "cancel_requested"),
+          `moment ${moment}, writes ${cancelledAt}`,
+        ).toHaveLength(1);
         expect(facts.at(-1)).toBe("cancelled");
         if (facts.length > 2) expect(cleaned.at(-1)).toBe("cleaned");
       }
@@ -166,7 +175,7 @@ test("a run past its deadline times out", async () => {
       await ctx.step("work", () => 1);
       await ctx.sleep("1d");
     } catch (error) {
-      seen.push((error as PawlError).code);
+      seen.push(codeOf(error));
       throw error;
     }
   });
@@ -186,7 +195,7 @@ test("a deadline that passes while a step runs aborts the step", async () => {
     ctx.step("work", ({ signal }) => {
       return new Promise((_resolve, reject) => {
         signal.addEventListener("abort", () => {
-          reasons.push((signal.reason as PawlError).code);
+          reasons.push(codeOf(signal.reason));
           reject(signal.reason);
         });
       });
@@ -203,7 +212,7 @@ test("a child gets the earlier of its own and its parent's deadline", async () =
   const quick = workflow({ ...options, name: "quick", timeout: "1m" }, async (ctx) => ctx.sleep("1d"));
   const patient = workflow({ ...options, name: "patient", timeout: "9d" }, async (ctx) => ctx.sleep("1d"));
   const parent = workflow({ ...options, name: "parent" }, async (ctx) => {
-    const codes = [quick, patient].map((child) => ctx.call(child).catch((error: PawlError) => error.code));
+    const codes = [quick, patient].map((child) => ctx.call(child).catch(codeOf));
     return Promise.all(codes);
   });
   engine.register(quick, patient);
@@ -214,4 +223,18 @@ test("a child gets the earlier of its own and its parent's deadline", async () =
   expect(Object.fromEntries(deadlines)).toEqual({ parent: 3_600_000, quick: 60_000, patient: 3_600_000 });
   await engine.end(id);
   expect((await engine.store.getRun(id))?.status).toBe("timed_out");
+});
+
+test("a run that is cancelled between two attempts does not begin the next", async () => {
+  const engine = createEngine();
+  let calls = 0;
+  const job = workflow({ ...options, name: "job" }, async () => {
+    calls += 1;
+    throw new Error("not yet");
+  });
+  const id = await engine.start(job);
+  await engine.idle();
+  await engine.tell(id, "cancel");
+  await engine.idle();
+  expect([(await engine.store.getRun(id))?.status, calls]).toEqual(["cancelled", 1]);
 });

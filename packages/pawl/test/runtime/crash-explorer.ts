@@ -33,7 +33,12 @@ export async function exploreCrashes(scenario: Scenario): Promise<number> {
       const crashAt = (call: number, at: string): boolean => call === number && at === when;
       const { output, run, facts } = await endScenario(scenario, createEngine({ crashAt }));
       const crash = `crash ${when} write ${number}`;
-      expect([crash, run.status, output, run.error]).toEqual([crash, undisturbed.run.status, undisturbed.output, undisturbed.run.error]);
+      expect([crash, run.status, output, run.error]).toEqual([
+        crash,
+        undisturbed.run.status,
+        undisturbed.output,
+        undisturbed.run.error,
+      ]);
       expect([crash, ...facts]).toEqual([crash, ...undisturbed.facts]);
     }
   }

@@ -1,20 +1,25 @@
-import type { Log } from "../../src/core/log.ts";
-import { PawlError } from "../../src/core/error.ts";
 import { encode, decode } from "../../src/core/codec.ts";
 import type { CrashPoint } from "../../src/core/crash-point.ts";
+import { PawlError } from "../../src/core/error.ts";
+import type { RunEvent } from "../../src/core/event.ts";
 import { createIds, type RunId } from "../../src/core/ids.ts";
+import type { Log } from "../../src/core/log.ts";
 import { createSeededRandom } from "../../src/core/seeded-random.ts";
 import type { Timers } from "../../src/core/timers.ts";
 import { createMemoryStore, type MemoryStore } from "../../src/memory/memory-store.ts";
-import { createExecution, type Execution, type ExecutionDeps, type Outcome } from "../../src/runtime/execution.ts";
+import {
+  createExecution,
+  type Execution,
+  type ExecutionDeps,
+  type Outcome,
+} from "../../src/runtime/execution.ts";
 import type { Workflow } from "../../src/runtime/workflow.ts";
-import type { RunEvent } from "../../src/core/event.ts";
 import type { Topic } from "../../src/store/message.ts";
 import type { RunRecord } from "../../src/store/run-record.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createManualClock, type ManualClock } from "../../src/testing/manual-clock.ts";
 
-export interface LogLine {
+interface LogLine {
   readonly level: keyof Log;
   readonly message: string;
   readonly fields: Readonly<Record<string, unknown>>;
@@ -30,7 +35,11 @@ export interface Engine {
   /** Calls to the store by executions, by name. */
   readonly calls: readonly (keyof Store)[];
   register(...workflows: readonly Workflow[]): void;
-  start(workflow: Workflow, input?: unknown, options?: { readonly deadlineAt?: number; readonly key?: string }): Promise<RunId>;
+  start(
+    workflow: Workflow,
+    input?: unknown,
+    options?: { readonly deadlineAt?: number; readonly key?: string },
+  ): Promise<RunId>;
   tell(runId: RunId, topic: Topic, data?: unknown): Promise<void>;
   /** For steps that take time. */
   delay(ms: number): Promise<void>;
@@ -108,13 +117,15 @@ export function createEngine(options: EngineOptions = {}): Engine {
             die();
             return new Promise(() => {});
           }
-          if (options.failAt?.(number, "before") === true) throw new PawlError("STORE_UNAVAILABLE", "lost request");
+          if (options.failAt?.(number, "before") === true)
+            throw new PawlError("STORE_UNAVAILABLE", "lost request");
           const answer = await method.apply(target, args);
           if (owner === workerId() && options.crashAt?.(number, "after") === true) {
             die();
             return new Promise(() => {});
           }
-          if (options.failAt?.(number, "after") === true) throw new PawlError("STORE_UNAVAILABLE", "lost answer");
+          if (options.failAt?.(number, "after") === true)
+            throw new PawlError("STORE_UNAVAILABLE", "lost answer");
           return answer;
         };
       },
@@ -124,7 +135,12 @@ export function createEngine(options: EngineOptions = {}): Engine {
     (level: keyof Log) =>
     (message: string, fields: Readonly<Record<string, unknown>> = {}): void =>
       void log.push({ level, message, fields });
-  const sink: Log = { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
+  const sink: Log = {
+    debug: write("debug"),
+    info: write("info"),
+    warn: write("warn"),
+    error: write("error"),
+  };
 
   /** Takes what the dead have held, and registers this worker. */
   const recover = async (): Promise<void> => {
@@ -135,7 +151,14 @@ export function createEngine(options: EngineOptions = {}): Engine {
     }
     if (isRegistered) return;
     isRegistered = true;
-    await store.registerWorker({ id: workerId(), leaseMs, host: "test", pid: 1, queues: ["default"], concurrency: 100 });
+    await store.registerWorker({
+      id: workerId(),
+      leaseMs,
+      host: "test",
+      pid: 1,
+      queues: ["default"],
+      concurrency: 100,
+    });
   };
 
   /** A worker that holds something stays alive by heartbeats; one that holds nothing makes way for another. */
@@ -166,7 +189,10 @@ export function createEngine(options: EngineOptions = {}): Engine {
     // It may have died a moment ago; then somebody else registers and claims in the next round.
     if (!isRegistered) return 1;
     const request = { workerId: owner, lanes, limit: 100, begin: true };
-    const claims = [store.claimRuns({ ...request, suspects: false }), store.claimRuns({ ...request, suspects: true })];
+    const claims = [
+      store.claimRuns({ ...request, suspects: false }),
+      store.claimRuns({ ...request, suspects: true }),
+    ];
     const runs = (await Promise.all(claims)).flatMap((claim) => claim.runs);
     if (owner !== workerId()) return 1;
     for (const claimed of runs) {
@@ -210,7 +236,7 @@ export function createEngine(options: EngineOptions = {}): Engine {
     register(...added) {
       for (const workflow of added) workflows.set(`${workflow.name}@${workflow.version}`, workflow);
     },
-    async start(workflow, input, { deadlineAt = undefined, key = undefined } = {}) {
+    async start(workflow, input, { deadlineAt, key } = {}) {
       engine.register(workflow);
       const id = ids.next();
       await store.createRuns([
@@ -265,7 +291,9 @@ export function createEngine(options: EngineOptions = {}): Engine {
         if (next === null) break;
         await advance(next - clock.now());
       }
-      throw new Error(`The run does not end: ${JSON.stringify([await store.getRun(runId), await engine.facts(runId), log.slice(-3)])}`);
+      throw new Error(
+        `The run does not end: ${JSON.stringify([await store.getRun(runId), await engine.facts(runId), log.slice(-3)])}`,
+      );
     },
     history: (runId) => store.loadHistory(runId, 0),
     async facts(runId) {

@@ -28,7 +28,13 @@ test("a paused run lets its running step end, starts nothing new, and goes on wh
   await engine.tell(id, "resume");
   await engine.idle();
   expect((await engine.store.getRun(id))?.status).toBe("completed");
-  expect(await engine.facts(id)).toEqual(["step_completed a", "paused", "resumed", "step_completed b", "completed"]);
+  expect(await engine.facts(id)).toEqual([
+    "step_completed a",
+    "paused",
+    "resumed",
+    "step_completed b",
+    "completed",
+  ]);
 });
 
 test("a pause that is taken back while a step runs pauses nothing", async () => {

@@ -1,11 +1,17 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Context } from "../../src/runtime/context.ts";
-import { workflow } from "../../src/runtime/workflow.ts";
+import { workflow, type Workflow } from "../../src/runtime/workflow.ts";
 import { createEngine, type Engine, type EngineOptions } from "./engine.ts";
 
 type Program =
-  | { readonly kind: "step"; readonly name: string; readonly fails: boolean; readonly ms: number; readonly fatal: number }
+  | {
+      readonly kind: "step";
+      readonly name: string;
+      readonly fails: boolean;
+      readonly ms: number;
+      readonly fatal: number;
+    }
   | { readonly kind: "sleep"; readonly ms: number }
   | { readonly kind: "wait"; readonly isSent: boolean; readonly hasTimeout: boolean }
   | { readonly kind: "call" }
@@ -24,8 +30,21 @@ const leaf: fc.Arbitrary<Program> = fc.oneof(
       fatal: fc.constantFrom(0, 0, 0, 0, 0, 0, 1, 2),
     }),
   },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant("sleep" as const), ms: fc.constantFrom(0, 1_000, 20_000, 3_600_000) }) },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant("wait" as const), isSent: fc.boolean(), hasTimeout: fc.boolean() }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant("sleep" as const),
+      ms: fc.constantFrom(0, 1_000, 20_000, 3_600_000),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant("wait" as const),
+      isSent: fc.boolean(),
+      hasTimeout: fc.boolean(),
+    }),
+  },
   { weight: 1, arbitrary: fc.constant({ kind: "call" as const }) },
 );
 
@@ -34,10 +53,16 @@ function programs(...groups: readonly ("seq" | "all" | "settled" | "race")[]): f
     tree: fc.oneof(
       { maxDepth: 4, depthIdentifier: "program" },
       leaf,
-      fc.record({ kind: fc.constantFrom(...groups), parts: fc.array(tie("tree"), { minLength: 1, maxLength: 4, depthIdentifier: "program" }) }),
+      fc.record({
+        kind: fc.constantFrom(...groups),
+        parts: fc.array(tie("tree"), { minLength: 1, maxLength: 4, depthIdentifier: "program" }),
+      }),
     ),
   }));
-  return tree.map((program) => ({ kind: "seq", parts: [program, { kind: "step", name: "last", fails: false, ms: 0, fatal: 0 }] }));
+  return tree.map((program) => ({
+    kind: "seq",
+    parts: [program, { kind: "step", name: "last", fails: false, ms: 0, fatal: 0 }],
+  }));
 }
 
 /** Which writes kill the worker, or fail, before or after they are applied: the n-th entry stands for the n-th write. */
@@ -86,7 +111,7 @@ async function run(program: Program, options: EngineOptions = {}): Promise<Trial
 function interpret(
   engine: Engine,
   ctx: Context,
-  child: ReturnType<typeof workflow<number, number>>,
+  child: Workflow<number, number>,
   trace: string[],
   program: Program,
 ): Promise<unknown> {
@@ -101,21 +126,35 @@ function interpret(
         return () => ctx.sleep(node.ms).then(() => "slept");
       case "wait": {
         const name = node.isSent ? `sent ${signals.sent++}` : `missing ${signals.missing++}`;
-        return () => (node.isSent && !node.hasTimeout ? ctx.waitForSignal(name) : ctx.waitForSignal(name, { timeout: "10d" }));
+        return () =>
+          node.isSent && !node.hasTimeout
+            ? ctx.waitForSignal(name)
+            : ctx.waitForSignal(name, { timeout: "10d" });
       }
       case "call":
         return () => ctx.call(child, 21);
-      default: {
+      case "seq":
+      case "all":
+      case "settled":
+      case "race": {
         const parts = node.parts.map(plan);
-        return () => group(node.kind, parts.map((part) => () => observe(part)));
+        return () =>
+          group(
+            node.kind,
+            parts.map((part) => () => observe(part)),
+          );
       }
+      default:
+        return node satisfies never;
     }
   };
 
   const check = (key: string): void => {
     const isRecorded = engine.store
       .snapshot()
-      .events.some(({ runId, name, kind }) => runId === ctx.run.id && name === key && kind === "step_completed");
+      .events.some(
+        ({ runId, name, kind }) => runId === ctx.run.id && name === key && kind === "step_completed",
+      );
     expect(isRecorded, `step ${key} runs again`).toBe(false);
   };
 
@@ -130,9 +169,10 @@ function interpret(
 
   /** Failures are results here: a run of theirs would end in the middle. */
   const observe = async (part: () => Promise<unknown>): Promise<unknown> => {
-    const result = await part().catch((error: Error) => {
-      if (error.message === "fatal") throw error;
-      return error.message;
+    const result = await part().catch((error: unknown) => {
+      const { message } = error as Error;
+      if (message === "fatal") throw error;
+      return message;
     });
     trace.push(`${JSON.stringify(result)} ${ctx.now()} ${ctx.random()} ${ctx.uuid()}`);
     return result;
@@ -140,7 +180,10 @@ function interpret(
   return plan(program)();
 }
 
-async function group(kind: "seq" | "all" | "settled" | "race", parts: readonly (() => Promise<unknown>)[]): Promise<unknown> {
+async function group(
+  kind: "seq" | "all" | "settled" | "race",
+  parts: readonly (() => Promise<unknown>)[],
+): Promise<unknown> {
   if (kind === "all") return Promise.all(parts.map((part) => part()));
   if (kind === "race") return Promise.race(parts.map((part) => part()));
   if (kind === "settled") {

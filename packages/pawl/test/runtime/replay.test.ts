@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { PawlError } from "../../src/core/error.ts";
 import type { Context } from "../../src/runtime/context.ts";
 import { workflow } from "../../src/runtime/workflow.ts";
 import { exploreCrashes, endScenario, type Scenario } from "./crash-explorer.ts";
@@ -12,7 +13,9 @@ function checkedStep(engine: Engine, ctx: Context) {
     ctx.step(name, ({ idempotencyKey }) => {
       const key = idempotencyKey.slice(ctx.run.id.length + 1);
       const facts = engine.store.snapshot().events;
-      const isRecorded = facts.some((event) => event.runId === ctx.run.id && event.kind === "step_completed" && event.name === key);
+      const isRecorded = facts.some(
+        (event) => event.runId === ctx.run.id && event.kind === "step_completed" && event.name === key,
+      );
       expect(isRecorded, `step ${key} runs although it is recorded`).toBe(false);
       return result;
     });
@@ -20,7 +23,10 @@ function checkedStep(engine: Engine, ctx: Context) {
 
 type Body = (ctx: Context, step: ReturnType<typeof checkedStep>) => Promise<unknown>;
 
-function scenario(body: Body, during: (engine: Engine, runId: string) => Promise<void> = async () => {}): Scenario {
+function scenario(
+  body: Body,
+  during: (engine: Engine, runId: string) => Promise<void> = async () => {},
+): Scenario {
   return async (engine) => {
     const child = workflow({ ...options, name: "child" }, async (ctx, n: number) => {
       await ctx.sleep("1m");
@@ -41,7 +47,11 @@ const child = workflow({ ...options, name: "child" }, async (_ctx, n: number) =>
 const failing = workflow({ ...options, name: "failing" }, async () => {});
 
 const scenarios: Readonly<Record<string, Scenario>> = {
-  "steps in a row": scenario(async (_ctx, step) => [await step("a", 1), await step("b", 2), await step("c", 3)]),
+  "steps in a row": scenario(async (_ctx, step) => [
+    await step("a", 1),
+    await step("b", 2),
+    await step("c", 3),
+  ]),
   "a loop over one name": scenario(async (_ctx, step) => {
     let sum = 0;
     for (let n = 1; n <= 5; n++) sum += await step("add", n);
@@ -74,13 +84,20 @@ const scenarios: Readonly<Record<string, Scenario>> = {
         throw Object.assign(new RangeError("too far"), { code: "FAR" });
       }),
     ]);
-    return settled.map((result) => (result.status === "fulfilled" ? result.value : [result.reason.name, result.reason.message, result.reason.code]));
+    return settled.map((result) =>
+      result.status === "fulfilled"
+        ? result.value
+        : [result.reason.name, result.reason.message, result.reason.code],
+    );
   }),
   "signals sent before and after the wait": scenario(
     async (ctx, step) => {
       await step("prepare", 0);
       const first = await ctx.waitForSignal("go");
-      const [second, third] = await Promise.all([ctx.waitForSignal("go"), ctx.waitForSignal("go", { timeout: "30d" })]);
+      const [second, third] = await Promise.all([
+        ctx.waitForSignal("go"),
+        ctx.waitForSignal("go", { timeout: "30d" }),
+      ]);
       const none = await ctx.waitForSignal("never", { timeout: "1h" });
       return [first, second, third, none];
     },
@@ -94,7 +111,12 @@ const scenarios: Readonly<Record<string, Scenario>> = {
   "children, one of which fails": scenario(async (ctx, step) => {
     const [doubled, failure] = await Promise.all([
       ctx.call(child, 21),
-      ctx.call(failing).catch((error: Error & { code: string }) => [error.code, (error.cause as Error).message]),
+      ctx
+        .call(failing)
+        .catch((error: unknown) => [
+          (error as PawlError).code,
+          ((error as PawlError).cause as Error).message,
+        ]),
     ]);
     return [doubled, failure, await step("after", 1), await ctx.call(child, 4)];
   }),
@@ -172,11 +194,32 @@ test("a run logs nothing while its history is replayed", async () => {
 test("an idempotency key is unique per step and stays the same over attempts and take-overs", async () => {
   const keys: string[] = [];
   let crashed = false;
-  const engine = createEngine({ crashAt: (call, when) => !crashed && call === 2 && when === "before" && (crashed = true) });
+  const engine = createEngine({
+    crashAt: (call, when) => !crashed && call === 2 && when === "before" && (crashed = true),
+  });
   const steps = workflow({ ...options, name: "steps" }, async (ctx) => {
-    for (let n = 0; n < 2; n++) await ctx.step("pay/now", ({ idempotencyKey }) => void keys.push(idempotencyKey));
+    for (let n = 0; n < 2; n++)
+      await ctx.step("pay/now", ({ idempotencyKey }) => void keys.push(idempotencyKey));
   });
   const id = await engine.start(steps);
   await engine.end(id);
   expect(keys).toEqual([`${id}/pay\\/now`, `${id}/pay\\/now#2`, `${id}/pay\\/now#2`]);
+});
+
+test("what a step draws from the context's generator does not change what the code draws", async () => {
+  const engine = createEngine();
+  const drawn: string[][] = [];
+  const drawing = workflow({ ...options, name: "drawing" }, async (ctx) => {
+    const seen = [ctx.uuid()];
+    drawn.push(seen);
+    await ctx.step("greedy", () => [ctx.uuid(), ctx.random()]);
+    seen.push(ctx.uuid(), ctx.uuid());
+    await ctx.sleep("1h");
+    seen.push(ctx.uuid());
+  });
+  const id = await engine.start(drawing);
+  await engine.end(id);
+  expect(drawn).toHaveLength(2);
+  expect(drawn[1]!.slice(0, 3)).toEqual(drawn[0]);
+  expect(new Set(drawn[1]).size).toBe(4);
 });

@@ -69,10 +69,13 @@ test("an error that says so is not retried, whether a step or the code throws it
 test("a failed child is started anew by the next attempt, a finished one is not", async () => {
   const engine = createEngine();
   let isBroken = true;
-  const child = workflow({ ...options, name: "child", retry: { attempts: 1 } }, async (_ctx, mayFail: boolean) => {
-    if (mayFail && isBroken) throw new Error("broken");
-    return "fine";
-  });
+  const child = workflow(
+    { ...options, name: "child", retry: { attempts: 1 } },
+    async (_ctx, mayFail: boolean) => {
+      if (mayFail && isBroken) throw new Error("broken");
+      return "fine";
+    },
+  );
   const parent = workflow({ ...options, name: "parent" }, async (ctx) => {
     const results = [await ctx.call(child, false)];
     results.push(await ctx.call(child, true));
@@ -107,7 +110,9 @@ test("an attempt does not fail before its running steps have ended, and keeps wh
   const id = await engine.start(parallel);
   await engine.pass(120_000);
   expect((await engine.store.getRun(id))?.status).toBe("running");
-  expect(engine.log.map(({ message }) => message)).toContain("The run has ended but for steps that do not return.");
+  expect(engine.log.map(({ message }) => message)).toContain(
+    "The run has ended but for steps that do not return.",
+  );
   gate.open();
   await engine.end(id);
   expect(await engine.output(id)).toEqual([null, "kept"]);
@@ -147,12 +152,23 @@ test("a result or an output that cannot be recorded fails with its place", async
     const id = await engine.start(tested);
     const run = await engine.end(id);
     expect(run.status).toBe("failed");
-    expect(JSON.parse(run.error!.json)).toMatchObject({ code: "INVALID_PAYLOAD", message: expect.stringContaining(place) });
+    expect(JSON.parse(run.error!.json)).toMatchObject({
+      code: "INVALID_PAYLOAD",
+      message: expect.stringContaining(place),
+    });
   }
 });
 
 test("whatever is thrown is recorded", async () => {
-  const thrown: readonly unknown[] = [undefined, null, "text", 7n, Symbol("s"), { a: 1 }, new (class Odd extends Error {})("odd")];
+  const thrown: readonly unknown[] = [
+    undefined,
+    null,
+    "text",
+    7n,
+    Symbol("s"),
+    { a: 1 },
+    new (class Odd extends Error {})("odd"),
+  ];
   for (const value of thrown) {
     const engine = createEngine();
     const failing = workflow({ ...options, name: "failing", retry: { attempts: 1 } }, async (ctx) => {

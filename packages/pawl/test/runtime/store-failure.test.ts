@@ -57,7 +57,14 @@ test("a run whose lease is gone is dropped: no more calls, and its code hears no
   await engine.idle();
   // Somebody else takes it from under the worker's feet.
   await engine.store.retireWorker("worker-0");
-  await engine.store.registerWorker({ id: "thief", leaseMs: 1e9, host: "", pid: 1, queues: [], concurrency: 1 });
+  await engine.store.registerWorker({
+    id: "thief",
+    leaseMs: 1e9,
+    host: "",
+    pid: 1,
+    queues: [],
+    concurrency: 1,
+  });
   const lane = { queue: "default", workflow: "tested", version: 1, after: null, crashLimit: 3 };
   await engine.store.claimRuns({ workerId: "thief", lanes: [lane], limit: 1, suspects: false, begin: true });
   gate.open();

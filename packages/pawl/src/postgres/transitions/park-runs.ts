@@ -28,11 +28,16 @@ export function parkValues(shard: number, parkings: readonly Parking[]): readonl
     column(parkings, (parking) => parking.reason),
     sparseColumn(parkings, (parking) => parking.dueAt),
     sparseColumn(parkings, (parking) => parking.delayMs),
-    column(parkings, (parking) => JSON.stringify(parking.wants)),
+    column(parkings, (parking) => arrayLiteral(parking.wants)),
     column(parkings, (parking) => parking.attemptFailed),
     childrenValue(parkings),
     ...eventValues(parkings),
   ];
+}
+
+/** As Postgres writes an array in text: arrays of arrays must be of one length, so these travel as strings. */
+function arrayLiteral(values: readonly string[]): string {
+  return `{${values.map((value) => `"${value.replaceAll(/[\\"]/g, String.raw`\$&`)}"`).join(",")}}`;
 }
 
 /** Null for a run whose lease is gone. */

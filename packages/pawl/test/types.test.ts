@@ -1,0 +1,100 @@
+import { expectTypeOf, test } from "vitest";
+import { z } from "zod";
+import type { InputOf, OutputOf, SignalsOf } from "../src/core/workflow-ref.ts";
+import type { Context } from "../src/runtime/context.ts";
+import { workflow, type Workflow } from "../src/runtime/workflow.ts";
+
+test("with an input schema, the function gets its output type, and the caller gives its input type", () => {
+  const parsed = workflow(
+    {
+      name: "parsed",
+      version: 1,
+      input: z.object({ id: z.string().transform(Number), tag: z.string().default("none") }),
+    },
+    async (_ctx, input) => {
+      expectTypeOf(input).toEqualTypeOf<{ id: number; tag: string }>();
+      return { double: input.id * 2 };
+    },
+  );
+  expectTypeOf<InputOf<typeof parsed>>().toEqualTypeOf<{ id: string; tag?: string | undefined }>();
+  expectTypeOf<OutputOf<typeof parsed>>().toEqualTypeOf<{ double: number }>();
+});
+
+test("without a schema, the input is typed on the parameter", () => {
+  const typed = workflow({ name: "typed", version: 1 }, async (_ctx, input: { readonly id: number }) =>
+    String(input.id),
+  );
+  expectTypeOf<InputOf<typeof typed>>().toEqualTypeOf<{ readonly id: number }>();
+  expectTypeOf<OutputOf<typeof typed>>().toEqualTypeOf<string>();
+});
+
+test("without an input, there is none to give", () => {
+  const none = workflow({ name: "none", version: 1 }, async () => {});
+  expectTypeOf<InputOf<typeof none>>().toEqualTypeOf<undefined>();
+  expectTypeOf<OutputOf<typeof none>>().toEqualTypeOf<void>();
+});
+
+test("a function that is not async has its plain return type for an output", () => {
+  const sync = workflow({ name: "sync", version: 1 }, (_ctx, n: number) => n + 1);
+  expectTypeOf<OutputOf<typeof sync>>().toEqualTypeOf<number>();
+});
+
+test("declared signals have the output type of their schema, or null with a timeout", () => {
+  const signals = { shipped: z.object({ at: z.string().transform(Number) }), refused: z.literal("no") };
+  const declared = workflow({ name: "declared", version: 1, signals }, async (ctx) => {
+    expectTypeOf(await ctx.waitForSignal("shipped")).toEqualTypeOf<{ at: number }>();
+    expectTypeOf(await ctx.waitForSignal("refused", { timeout: "1d" })).toEqualTypeOf<"no" | null>();
+    // @ts-expect-error: not declared
+    void ctx.waitForSignal("lost");
+  });
+  expectTypeOf<SignalsOf<typeof declared>>().toEqualTypeOf<typeof signals>();
+});
+
+test("undeclared signals are whatever the code says they are", () => {
+  workflow({ name: "undeclared", version: 1 }, async (ctx) => {
+    expectTypeOf(await ctx.waitForSignal("any")).toEqualTypeOf<unknown>();
+    expectTypeOf(await ctx.waitForSignal<number>("any", { timeout: 5 })).toEqualTypeOf<number | null>();
+  });
+});
+
+test("steps and children are typed by what they return", () => {
+  const child = workflow(
+    { name: "child", version: 1, input: z.object({ n: z.number() }) },
+    async (_ctx, { n }) => [n],
+  );
+  const plain = workflow({ name: "plain", version: 1 }, async () => "text");
+  workflow({ name: "parent", version: 1 }, async (ctx) => {
+    expectTypeOf(await ctx.step("sync", () => 1)).toEqualTypeOf<number>();
+    expectTypeOf(await ctx.step("async", async ({ signal }) => signal.aborted)).toEqualTypeOf<boolean>();
+    expectTypeOf(await ctx.call(child, { n: 1 })).toEqualTypeOf<number[]>();
+    expectTypeOf(await ctx.call(plain)).toEqualTypeOf<string>();
+    expectTypeOf(await ctx.call(plain, undefined, { priority: 1 })).toEqualTypeOf<string>();
+    // @ts-expect-error: the input is of another type
+    void ctx.call(child, { n: "1" });
+    // @ts-expect-error: the input is missing
+    void ctx.call(child);
+  });
+});
+
+test("a list of workflows takes any of them, and a plain context any body", () => {
+  const list: readonly Workflow[] = [
+    workflow({ name: "a", version: 1, input: z.string() }, async (_ctx, text) => text),
+    workflow(
+      { name: "b", version: 1, signals: { s: z.number() } },
+      async (ctx, n: number) => n + (await ctx.waitForSignal("s")),
+    ),
+  ];
+  const body = async (ctx: Context): Promise<number> => ctx.now();
+  const c = workflow({ name: "c", version: 1 }, body);
+  expectTypeOf<OutputOf<typeof c>>().toEqualTypeOf<number>();
+  expectTypeOf(list).toExtend<readonly { readonly name: string }[]>();
+});
+
+test("options are checked where they are written", () => {
+  // @ts-expect-error: no such option
+  const misspelt = (): unknown => workflow({ name: "a", version: 1, retries: 3 }, async () => {});
+  // @ts-expect-error: a version is missing
+  const missing = (): unknown => workflow({ name: "a" }, async () => {});
+  expectTypeOf(misspelt).toBeFunction();
+  expectTypeOf(missing).toBeFunction();
+});
