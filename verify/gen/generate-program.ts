@@ -11,10 +11,18 @@ export interface ProgramLimits {
 
 const stepNames = ["a", "b", "c"];
 
-/** Draws a random program. Each chain has signals of its own, so that which wait gets which signal is never a race. */
+/**
+ * Draws a random program. Each chain has signals of its own, so that which wait gets which signal is never a race. With
+ * several attempts, errors are caught only outside of parallel chains, and around no such chains: there a failure may be
+ * caught while others go on, a new attempt sets it aside, and the code may then go another way, and ask by name and number
+ * for what was recorded on the old one.
+ */
 export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): Program {
+  const attempts = rng.pick(attemptChoices);
   let left = limits.size;
   let chainCount = 0;
+  let parallelDepth = 0;
+  let isCatching = false;
 
   const drawChain = (depth: number, path: string, maxLength: number): Op[] => {
     const signals = [`${path}s${chainCount++}`, `${path}s${chainCount++}`];
@@ -28,7 +36,7 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     left -= 1;
     const draw = rng.next();
     if (depth > 0 && draw < 0.18) return drawAll(depth, path);
-    if (depth > 0 && draw < 0.24) return { kind: "try", path, body: drawChain(depth - 1, `${path}t`, 3) };
+    if (depth > 0 && draw < 0.24) return drawTry(depth, path);
     if (depth > 0 && draw < 0.36) return drawCall(depth, path);
     if (draw < 0.46) return drawWait(path, signals);
     if (draw < 0.57) return { kind: "sleep", path, ms: drawMs() };
@@ -37,10 +45,21 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   };
 
   const drawAll = (depth: number, path: string): Op => {
+    if (isCatching && attempts > 1) return drawStep(path);
     const chains: Op[][] = [];
     const count = 2 + rng.below(2);
+    parallelDepth += 1;
     for (let i = 0; i < count; i++) chains.push(drawChain(depth - 1, `${path}c${i}`, 3));
+    parallelDepth -= 1;
     return { kind: "all", path, chains };
+  };
+
+  const drawTry = (depth: number, path: string): Op => {
+    if (parallelDepth > 0 && attempts > 1) return drawStep(path);
+    isCatching = true;
+    const body = drawChain(depth - 1, `${path}t`, 3);
+    isCatching = false;
+    return { kind: "try", path, body };
   };
 
   const drawCall = (depth: number, path: string): Op => {
@@ -68,6 +87,14 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     return Math.floor(rng.next() * scale * limits.leaseMs);
   };
 
-  const ops = drawChain(limits.depth, path, Math.max(2, Math.ceil(limits.size / 2)));
-  return { path, attempts: rng.pick(attemptChoices), ops };
+  /** The most usual workflow of all: one step after the other, each of which takes a moment. */
+  const drawSteps = (): Op[] =>
+    Array.from({ length: limits.size }, (_, i) => {
+      const workMs = Math.floor(rng.next() * 0.05 * limits.leaseMs);
+      return { kind: "step", path: `${path}.${i}`, name: rng.pick(stepNames), workMs, failures: 0 };
+    });
+
+  const length = Math.max(2, Math.ceil(limits.size / 2));
+  const ops = rng.chance(0.2) ? drawSteps() : drawChain(limits.depth, path, length);
+  return { path, attempts, ops };
 }

@@ -5,7 +5,7 @@ import { workflow, type Workflow } from "../../packages/pawl/src/runtime/workflo
 import { attemptChoices, type Attempts, type Op, type Program } from "./program.ts";
 
 /** A program, and under which epoch it is executed; whoever claims writes that into it. */
-export interface StampedProgram extends Program {
+interface StampedProgram extends Program {
   readonly epoch?: number;
 }
 
@@ -16,7 +16,7 @@ export interface Execution {
 }
 
 /** One call of a step's function, known to the world outside. */
-export interface StepCall {
+interface StepCall {
   /** Unique; what the step returns. */
   readonly token: string;
   readonly fails: boolean;
@@ -31,7 +31,7 @@ export interface ProgramHost {
   delivered(execution: Execution, step: string, index: number, type: "ok" | "fail", value: string): void;
 }
 
-export type ProgramWorkflow = Workflow<StampedProgram, unknown>;
+export type ProgramWorkflow = Workflow<StampedProgram>;
 
 export interface ProgramSettings {
   readonly crashLimit: number;
@@ -48,8 +48,9 @@ export function createProgramWorkflows(
     const retry = { attempts, backoff: "fixed", initial: retryMs } as const;
     workflows.set(
       attempts,
-      workflow({ name: `program${attempts}`, version: 1, crashLimit, retry }, (ctx, program: StampedProgram) =>
-        interpret(ctx, program, host, workflows),
+      workflow(
+        { name: `program${attempts}`, version: 1, crashLimit, retry },
+        (ctx, program: StampedProgram) => interpret(ctx, program, host, workflows),
       ),
     );
   }
@@ -73,15 +74,22 @@ async function interpret(
 ): Promise<unknown> {
   const execution: Execution = { run: ctx.run.id, epoch: program.epoch ?? 0, attempt: ctx.run.attempt };
   let deliveries = 0;
+  /** It has learnt that it is to stop, and nothing it does from here on has any effect. */
+  let isStopped = false;
+
+  const note = (op: Op, type: "ok" | "fail", value: string): void => {
+    if (!isStopped) host.delivered(execution, op.path, deliveries++, type, value);
+  };
 
   /** Writes down what the code is given, in the order in which it is given. */
   const deliver = async <T>(op: Op, request: Promise<T>): Promise<T> => {
     try {
       const value = await request;
-      host.delivered(execution, op.path, deliveries++, "ok", JSON.stringify(value ?? null));
+      note(op, "ok", JSON.stringify(value === undefined ? null : value));
       return value;
     } catch (error) {
-      host.delivered(execution, op.path, deliveries++, "fail", error instanceof Error ? error.message : String(error));
+      isStopped ||= PawlError.is(error, "RUN_CANCELLED");
+      note(op, "fail", error instanceof Error ? error.message : String(error));
       throw error;
     }
   };

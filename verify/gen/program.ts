@@ -10,7 +10,12 @@ export type Op =
       readonly failures: number;
     }
   | { readonly kind: "sleep"; readonly path: string; readonly ms: number }
-  | { readonly kind: "wait"; readonly path: string; readonly signal: string; readonly timeoutMs: number | null }
+  | {
+      readonly kind: "wait";
+      readonly path: string;
+      readonly signal: string;
+      readonly timeoutMs: number | null;
+    }
   | { readonly kind: "call"; readonly path: string; readonly program: Program }
   /** `Promise.all` over chains. */
   | { readonly kind: "all"; readonly path: string; readonly chains: readonly (readonly Op[])[] }

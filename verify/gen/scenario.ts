@@ -11,7 +11,10 @@ export interface RootPlan {
   readonly startsAtMs: readonly number[];
   /** Somebody starts another program with the same key: one of the two is refused. */
   readonly rival: { readonly program: Program; readonly atMs: number } | null;
-  readonly cancelAtMs: number | null;
+  /** How long after its start it is cancelled, if it is. */
+  readonly cancelAfterMs: number | null;
+  /** How long after its start it is paused, if it is, and how long after that resumed. */
+  readonly pause: { readonly afterMs: number; readonly forMs: number } | null;
 }
 
 export interface Scenario {
@@ -28,6 +31,8 @@ export interface ScenarioLimits extends ProgramLimits {
 
 export function generateScenario(rng: Rng, limits: ScenarioLimits): Scenario {
   const drawMs = (): number => rng.next() * limits.activeMs;
+  /** Mostly while the run is still at work. */
+  const drawSoonMs = (): number => rng.next() * rng.pick([0.02, 0.2, 1]) * limits.leaseMs;
   const roots: RootPlan[] = [];
   const signals = new Map<string, SentSignals>();
   for (let i = 0; i < limits.roots; i++) {
@@ -41,7 +46,8 @@ export function generateScenario(rng: Rng, limits: ScenarioLimits): Scenario {
       key: `key ${i}`,
       startsAtMs,
       rival: rng.chance(0.1) ? { program: rivalProgram, atMs: drawMs() } : null,
-      cancelAtMs: rng.chance(0.2) ? drawMs() : null,
+      cancelAfterMs: rng.chance(0.25) ? drawSoonMs() : null,
+      pause: rng.chance(0.15) ? { afterMs: drawSoonMs(), forMs: drawMs() } : null,
     });
   }
   return { roots, signals };

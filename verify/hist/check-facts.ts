@@ -1,6 +1,11 @@
-import { endStatuses } from "../../packages/pawl/src/core/run-status.ts";
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
-import type { SnapshotEvent, SnapshotPayload, SnapshotRun, StoreSnapshot } from "../../packages/pawl/src/store/snapshot.ts";
+import { endStatuses } from "../../packages/pawl/src/core/run-status.ts";
+import type {
+  SnapshotEvent,
+  SnapshotPayload,
+  SnapshotRun,
+  StoreSnapshot,
+} from "../../packages/pawl/src/store/snapshot.ts";
 import type { ClientEntry, RecordedFact, StoreEntry } from "./record.ts";
 import type { Report } from "./verdict.ts";
 
@@ -29,7 +34,8 @@ function isSameJson(text: string | null, payload: SnapshotPayload | null): boole
 
 /** I4: histories only grow at their end; seq is dense from 1; a run that has ended has one terminal event, the last. */
 export function checkHistories(final: FinalState, report: Report): void {
-  const isTerminal = (event: SnapshotEvent): boolean => (endStatuses as readonly string[]).includes(event.kind);
+  const isTerminal = (event: SnapshotEvent): boolean =>
+    (endStatuses as readonly string[]).includes(event.kind);
   const rooms = [...final.snapshot.ready, ...final.snapshot.parked];
   for (const room of rooms) {
     const count = final.events.get(room.runId)?.length ?? 0;
@@ -54,12 +60,22 @@ export function checkHistories(final: FinalState, report: Report): void {
 export function createFactCheck(final: FinalState, report: Report): (entry: StoreEntry) => void {
   const endedBy = new Map<RunId, StoreEntry>();
 
-  const compare = (entry: StoreEntry & { run: RunId }, facts: readonly RecordedFact[], what: string): void => {
+  const compare = (
+    entry: StoreEntry & { run: RunId },
+    facts: readonly RecordedFact[],
+    what: string,
+  ): void => {
     const events = final.events.get(entry.run);
     for (const fact of facts) {
       const event = events?.[fact.seq - 1];
       if (event?.kind !== fact.kind || event.name !== fact.name || !isSameJson(fact.data, event.data)) {
-        report("I4", `${what} at seq ${fact.seq}, which the history does not hold`, fact, event ?? null, entry);
+        report(
+          "I4",
+          `${what} at seq ${fact.seq}, which the history does not hold`,
+          fact,
+          event ?? null,
+          entry,
+        );
         return;
       }
     }
@@ -121,7 +137,8 @@ export function createResultCheck(final: FinalState, report: Report): (entry: Cl
     if (entry.op !== "result" || entry.type !== "ok" || entry.run === null) return;
     const run = final.runs.get(entry.run);
     const { status, output } = entry.value as SeenEnd;
-    const isSame = run?.status === status && JSON.stringify(output) === JSON.stringify(run.output?.value ?? null);
+    const isSame =
+      run?.status === status && JSON.stringify(output) === JSON.stringify(run.output?.value ?? null);
     if (!isSame) report("I7", "a waiter got another answer than how the run ended", entry, run ?? null);
   };
 }

@@ -30,10 +30,12 @@ export function createLeaseCheck(report: Report): (entry: StoreEntry) => void {
     }
     const claimer = workers.get(entry.process);
     if (claimer === undefined) report("I6", "a claim by a worker that was never registered", entry);
-    else if (claimer.endedBy !== null) report("I6", "a claim by a worker that has ended", claimer.endedBy, entry);
+    else if (claimer.endedBy !== null)
+      report("I6", "a claim by a worker that has ended", claimer.endedBy, entry);
     if (last !== undefined && last.leftBy === null) {
       const life = workers.get(last.claim.process);
-      if (life?.endedBy === null) report("I6", "a claim of a run that is held", last.claim, life.heard, entry);
+      if (life?.endedBy === null)
+        report("I6", "a claim of a run that is held", last.claim, life.heard, entry);
     }
     holders.set(entry.run, { claim: entry, leftBy: null });
   };
@@ -41,7 +43,11 @@ export function createLeaseCheck(report: Report): (entry: StoreEntry) => void {
   const checkWrite = (entry: StoreEntry & { run: RunId; epoch: number }, leaves: boolean): void => {
     if (entry.type === "fail") return;
     const holder = holders.get(entry.run);
-    if (holder === undefined || holder.claim.epoch !== entry.epoch || holder.claim.process !== entry.process) {
+    if (
+      holder === undefined ||
+      holder.claim.epoch !== entry.epoch ||
+      holder.claim.process !== entry.process
+    ) {
       report("I5", `an accepted ${entry.op} by somebody who is not the holder`, holder?.claim, entry);
       return;
     }
@@ -63,7 +69,7 @@ export function createLeaseCheck(report: Report): (entry: StoreEntry) => void {
     const known = new Set(entry.held.map(({ run, epoch }) => `${run} ${epoch}`));
     for (const [run, holder] of holders) {
       if (holder.claim.process !== entry.process || holder.leftBy !== null) continue;
-      const isOldEnough = holder.claim.at + entry.unknownAfterMs <= entry.at;
+      const isOldEnough = holder.claim.at <= (entry.claimsKnownTo ?? Number.NEGATIVE_INFINITY);
       if (isOldEnough && !known.has(`${run} ${holder.claim.epoch}`)) holder.leftBy = entry;
     }
   };
@@ -97,7 +103,12 @@ export function createLeaseCheck(report: Report): (entry: StoreEntry) => void {
       case "end":
         return checkWrite(entry, true);
       case "leak":
-        return report("I5", `a refused write changed something: ${entry.what}`, holders.get(entry.run)?.claim, entry);
+        return report(
+          "I5",
+          `a refused write changed something: ${entry.what}`,
+          holders.get(entry.run)?.claim,
+          entry,
+        );
       case "create":
       case "tell":
       case "load":

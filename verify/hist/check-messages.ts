@@ -9,8 +9,11 @@ export interface MessageCheck {
   store(entry: StoreEntry): void;
 }
 
-const takerOf = (topic: string): string =>
-  topic.startsWith("signal:") ? "signal_received" : topic === "child" ? "child_ended" : "cancel_requested";
+function takerOf(topic: string): string {
+  if (topic.startsWith("signal:")) return "signal_received";
+  if (topic === "child") return "child_ended";
+  return topic === "cancel" ? "cancel_requested" : "resumed";
+}
 
 /**
  * I10: a signal that was accepted is there once per idempotency key, is taken once, oldest first, and none is accepted by a
@@ -18,7 +21,8 @@ const takerOf = (topic: string): string =>
  */
 export function createMessageCheck(final: FinalState, report: Report): MessageCheck {
   const byRun = new Map<RunId, SnapshotMessage[]>();
-  for (const message of final.snapshot.inbox) byRun.set(message.runId, [...(byRun.get(message.runId) ?? []), message]);
+  for (const message of final.snapshot.inbox)
+    byRun.set(message.runId, [...(byRun.get(message.runId) ?? []), message]);
   for (const messages of byRun.values()) checkInbox(messages, final, report);
 
   const ends = new Map<RunId, StoreEntry>();
@@ -30,7 +34,12 @@ export function createMessageCheck(final: FinalState, report: Report): MessageCh
       report("I1", "an accepted message is not in the inbox", entry);
     }
     const end = ends.get(entry.run);
-    if (end !== undefined && entry.answer === "accepted" && message !== undefined && message.sentAt > end.at) {
+    if (
+      end !== undefined &&
+      entry.answer === "accepted" &&
+      message !== undefined &&
+      message.sentAt > end.at
+    ) {
       report("I10", "a message was accepted by a run that had ended", end, entry);
     }
   };
@@ -45,7 +54,8 @@ export function createMessageCheck(final: FinalState, report: Report): MessageCh
       }
       if (entry.op === "cancel") {
         const run = final.runs.get(entry.run);
-        const isThere = messages.some(({ topic }) => topic === "cancel") || (run !== undefined && run.status !== null);
+        const isThere =
+          messages.some(({ topic }) => topic === "cancel") || (run !== undefined && run.status !== null);
         if (!isThere) report("I1", "an acknowledged cancel left no trace", entry);
       }
     },
@@ -70,7 +80,8 @@ function checkInbox(messages: readonly SnapshotMessage[], final: FinalState, rep
     }
     if (message.takenSeq !== null && message.takenSeq > 0) {
       const event = final.events.get(message.runId)?.[message.takenSeq - 1];
-      if (event?.kind !== takerOf(message.topic)) report("I10", "a message taken by no fact of its kind", message, event);
+      if (event?.kind !== takerOf(message.topic))
+        report("I10", "a message taken by no fact of its kind", message, event);
       const rival = taken.get(message.takenSeq);
       if (rival !== undefined) report("I10", "one fact took two messages", rival, message);
       taken.set(message.takenSeq, message);

@@ -33,24 +33,29 @@ export function checkOutcomes(
     rooms.set(room.runId, room);
   }
   for (const room of final.snapshot.parked) {
-    if (room.reason === "blocked") report("I14", "a deterministic run is blocked", room, lastEvents(final, room.runId));
+    if (room.reason === "blocked")
+      report("I14", "a deterministic run is blocked", room, lastEvents(final, room.runId));
   }
   for (const run of final.runs.values()) {
     const expectation = expected(run);
     if (expectation === null) continue;
     checkAttempts(run, expectation.attempts, final, report);
     const verdict = judge(run, expectation, final);
-    if (verdict !== null) report(verdict.invariant, verdict.says, run, rooms.get(run.id) ?? null, lastEvents(final, run.id));
+    if (verdict !== null)
+      report(verdict.invariant, verdict.says, run, rooms.get(run.id) ?? null, lastEvents(final, run.id));
   }
 }
 
-/** I3 for whole runs: attempts are 1, 2, 3, …, and no more of them fail than may. */
+/** I3 for whole runs: attempts are 1, 2, 3, …, and no more of them fail than may. One that failed may crash as well. */
 function checkAttempts(run: SnapshotRun, limit: number, final: FinalState, report: Report): void {
   const spent = (final.events.get(run.id) ?? []).filter(
     ({ kind }) => kind === "attempt_failed" || kind === "attempt_crashed",
   );
-  for (const [index, event] of spent.entries()) {
-    if (event.attempt !== index + 1) report("I3", `attempt ${event.attempt} where ${index + 1} belongs`, ...spent);
+  let last = 0;
+  for (const { attempt, kind } of spent) {
+    const isNext = attempt === last + 1 || (attempt === last && kind === "attempt_crashed");
+    if (!isNext) report("I3", `attempt ${attempt} where ${last + 1} belongs`, ...spent);
+    last = attempt ?? last;
   }
   const failed = spent.filter(({ kind }) => kind === "attempt_failed");
   if (failed.length > limit) report("I3", `${failed.length} attempts failed of at most ${limit}`, ...failed);
@@ -68,7 +73,10 @@ function judge(
   switch (run.status) {
     case null:
       if (ends.waits && !isCancelled) return null;
-      return { invariant: "I17", says: isCancelled ? "a cancelled run still lives" : "a run that could end still lives" };
+      return {
+        invariant: "I17",
+        says: isCancelled ? "a cancelled run still lives" : "a run that could end still lives",
+      };
     case "cancelled":
       return isCancelled ? null : { invariant: "I14", says: "a run is cancelled that nobody cancelled" };
     case "completed": {
@@ -92,13 +100,17 @@ function judge(
 function wrongError(error: RecordedError, causes: ReadonlySet<string>): string | null {
   if (causes.size === 0) return "a run failed that cannot";
   const path = error.message.split("#")[0] ?? "";
-  return causes.has(path) || error.code === "RUN_FAILED" ? null : `the run failed with ${JSON.stringify(error)}`;
+  return causes.has(path) || error.code === "RUN_FAILED"
+    ? null
+    : `the run failed with ${JSON.stringify(error)}`;
 }
 
 /** Whether it failed because its worker crashed as often as it may. */
 function isCrashed(run: SnapshotRun, crashLimit: number, final: FinalState): boolean {
   if ((run.error?.value as { readonly code?: unknown } | null)?.code !== "WORKER_CRASHED") return false;
   const crashes = (final.events.get(run.id) ?? []).filter((event) => event.kind === "attempt_crashed");
-  const alone = crashes.filter(({ data }) => (data?.value as { readonly alone?: unknown } | undefined)?.alone === true);
+  const alone = crashes.filter(
+    ({ data }) => (data?.value as { readonly alone?: unknown } | undefined)?.alone === true,
+  );
   return alone.length >= crashLimit;
 }

@@ -7,7 +7,8 @@ import type { Report } from "./verdict.ts";
 export function checkRooms(final: FinalState, report: Report): void {
   const { ready, lease, parked } = final.snapshot;
   const rooms = new Map<RunId, unknown[]>();
-  for (const room of [...ready, ...lease, ...parked]) rooms.set(room.runId, [...(rooms.get(room.runId) ?? []), room]);
+  for (const room of [...ready, ...lease, ...parked])
+    rooms.set(room.runId, [...(rooms.get(room.runId) ?? []), room]);
   for (const run of final.runs.values()) {
     const found = rooms.get(run.id) ?? [];
     rooms.delete(run.id);

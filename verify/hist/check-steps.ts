@@ -5,7 +5,7 @@ import type { Report } from "./verdict.ts";
 /** A step's function returns its token, or throws it: its path, `#`, and a number that no other call has. */
 const tokenForm = /"([^"\\]*#\d+)"/;
 
-export function tokenIn(data: string | null): string | null {
+function tokenIn(data: string | null): string | null {
   return data === null ? null : (tokenForm.exec(data)?.[1] ?? null);
 }
 
@@ -112,7 +112,8 @@ export function createStepCheck(report: Report): StepCheck {
     delivery: checkDelivery,
     store(entry) {
       if (entry.type === "fail") return;
-      if (entry.op === "claim") failedAtClaim.set(`${entry.run} ${entry.epoch}`, failedAttempts.get(entry.run) ?? 0);
+      if (entry.op === "claim")
+        failedAtClaim.set(`${entry.run} ${entry.epoch}`, failedAttempts.get(entry.run) ?? 0);
       if (entry.op === "record" || entry.op === "park" || entry.op === "end") learn(entry, entry.facts);
     },
   };

@@ -14,8 +14,10 @@ export function checkTimers(final: FinalState, report: Report): void {
       if (event.kind !== "timer_fired") continue;
       const timer = set.get(name);
       const earlier = fired.get(name);
-      if (timer === undefined || timer.dueAt === null) report("I9", "a timer fired that was never set", event);
-      else if (event.at < timer.dueAt) report("I9", `a timer fired ${timer.dueAt - event.at} ms early`, timer, event);
+      if (timer === undefined || timer.dueAt === null)
+        report("I9", "a timer fired that was never set", event);
+      else if (event.at < timer.dueAt)
+        report("I9", `a timer fired ${timer.dueAt - event.at} ms early`, timer, event);
       if (earlier !== undefined) report("I9", "a timer fired twice", earlier, event);
       fired.set(name, event);
     }

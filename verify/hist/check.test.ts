@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { StoreSnapshot } from "../../packages/pawl/src/store/snapshot.ts";
-import { checkHistory } from "./check.ts";
 import type { ExpectedRun } from "./check-outcomes.ts";
+import { checkHistory } from "./check.ts";
 import {
   clientEntry,
   delivery,
@@ -28,7 +28,12 @@ interface Spoiled {
 }
 
 /** The invariants that a healthy history breaks once it is spoiled. */
-function broken({ entries = [], without = () => false, snapshot = {}, expected = {} }: Spoiled): readonly string[] {
+function broken({
+  entries = [],
+  without = () => false,
+  snapshot = {},
+  expected = {},
+}: Spoiled): readonly string[] {
   const kept = healthy.entries.filter((entry) => !without(entry));
   const violations = checkHistory({
     entries: [...kept, ...entries].toSorted((a, b) => a.at - b.at),
@@ -61,7 +66,11 @@ test("I1: an acknowledged signal that is not there is missed", () => {
 });
 
 test("I1: an accepted message that is not there is missed", () => {
-  const tell = storeEntry(9, { op: "tell", run, message: "m1", topic: "signal:s", key: "s1", answer: "accepted" }, "c1");
+  const tell = storeEntry(
+    9,
+    { op: "tell", run, message: "m1", topic: "signal:s", key: "s1", answer: "accepted" },
+    "c1",
+  );
   expect(broken({ entries: [tell] })).toEqual(["I1"]);
 });
 
@@ -76,20 +85,28 @@ test("I1: an acknowledged cancel that left no trace in a living run is missed", 
 });
 
 test("I1: a room without its run is half a run", () => {
-  expect(broken({ snapshot: { ready: [{ ...room, lastSeq: 0, runId: "x", told: false, readyAt: 0 }] } })).toEqual(["I1"]);
+  expect(
+    broken({ snapshot: { ready: [{ ...room, lastSeq: 0, runId: "x", told: false, readyAt: 0 }] } }),
+  ).toEqual(["I1"]);
 });
 
 test("I2: a child that no record speaks of is noticed", () => {
   const child = { ...endedRun, id: "child", key: null, parentId: run, parentRequest: "program" };
   const childEvents = events.map((event) => ({ ...event, runId: "child" }));
-  expect(broken({ snapshot: { runs: [endedRun, child], events: [...events, ...childEvents] } })).toEqual(["I2"]);
+  expect(broken({ snapshot: { runs: [endedRun, child], events: [...events, ...childEvents] } })).toEqual([
+    "I2",
+  ]);
 });
 
 test("I2: a recorded child that does not exist is noticed", () => {
   const started = event(1, 15, "child_started", { name: "program" });
   const later = events.map((event) => ({ ...event, seq: event.seq + 1 }));
-  const without = (entry: Entry): boolean => entry.by === "store" && entry.op !== "claim" && entry.op !== "register";
-  const spoiled = { snapshot: { events: [started, ...later] }, without: (entry: Entry) => without(entry) || entry.by === "delivery" };
+  const without = (entry: Entry): boolean =>
+    entry.by === "store" && entry.op !== "claim" && entry.op !== "register";
+  const spoiled = {
+    snapshot: { events: [started, ...later] },
+    without: (entry: Entry) => without(entry) || entry.by === "delivery",
+  };
   expect(broken(spoiled)).toEqual(["I2"]);
 });
 
@@ -135,7 +152,9 @@ test("I3: attempts that are not 1, 2, 3, … and more failures than allowed are 
   const failed = event(3, 25, "attempt_failed", { attempt: 2 });
   const last = events.map((event) => (event.seq === 2 ? { ...event, seq: 3 } : event));
   const without = (entry: Entry): boolean => isEnd(entry);
-  expect(broken({ snapshot: { events: [last[0]!, { ...failed, seq: 2 }, last[1]!] }, without })).toEqual(["I3"]);
+  expect(broken({ snapshot: { events: [last[0]!, { ...failed, seq: 2 }, last[1]!] }, without })).toEqual([
+    "I3",
+  ]);
   const first = { ...failed, seq: 2, attempt: 1 };
   const spoiled = { snapshot: { events: [last[0]!, first, last[1]!] }, without, expected: { attempts: 0 } };
   expect(broken(spoiled)).toEqual(["I3"]);
@@ -189,7 +208,13 @@ test("I5: an epoch that is skipped is noticed", () => {
 });
 
 test("I6: a claim of a run whose holder is alive is noticed", () => {
-  const heard = storeEntry(90, { op: "heartbeat", isAlive: true, held: [{ run, epoch: 1 }], unknownAfterMs: 10, returned: 0 });
+  const heard = storeEntry(90, {
+    op: "heartbeat",
+    isAlive: true,
+    held: [{ run, epoch: 1 }],
+    claimsKnownTo: null,
+    returned: 0,
+  });
   const sweep = storeEntry(140, { op: "sweep", recovered: 0, rescued: 0 }, "w2");
   const spoiled = { entries: [heard, otherWorker, sweep, { ...claimedAgain, at: 141 }], without: isEnd };
   const violations = broken({ ...spoiled, entries: spoiled.entries });
@@ -204,7 +229,13 @@ test("I6: a claim after the holder expired and was swept is fine", () => {
 });
 
 test("I6: a heartbeat that revives an expired worker is noticed", () => {
-  const heard = storeEntry(100, { op: "heartbeat", isAlive: true, held: [], unknownAfterMs: 10, returned: 0 });
+  const heard = storeEntry(100, {
+    op: "heartbeat",
+    isAlive: true,
+    held: [],
+    claimsKnownTo: null,
+    returned: 0,
+  });
   expect(broken({ entries: [heard] })).toEqual(["I6"]);
 });
 
@@ -219,13 +250,34 @@ test("I7: a run that ends twice is noticed", () => {
 });
 
 test("I7: a waiter with another answer is noticed", () => {
-  const other = clientEntry(41, { op: "result", type: "ok", value: { status: "completed", output: ["else"] } });
+  const other = clientEntry(41, {
+    op: "result",
+    type: "ok",
+    value: { status: "completed", output: ["else"] },
+  });
   expect(broken({ entries: [other] })).toEqual(["I7"]);
 });
 
 test("I7: a terminal event that is not the last is noticed", () => {
   const late = event(3, 31, "signal_received");
   expect(broken({ snapshot: { events: [...events, late] } })).toContain("I7");
+});
+
+test("I8: a step that starts after its holder was told of a cancel is noticed", () => {
+  const cancel = { op: "tell", run, message: "m1", topic: "cancel", key: null, answer: "accepted" } as const;
+  const write = { op: "record", run, epoch: 1, facts: [] } as const;
+  const next = stepEntry(25, { type: "invoke", step: "p.1", token: "p.1#2" });
+  const inbox = { inbox: [message("m1", 13, { topic: "cancel" })] };
+  const told = [storeEntry(13, cancel, "c1"), storeEntry(21, write), next];
+  expect(broken({ entries: told, snapshot: inbox })).toEqual(["I8"]);
+  const untold = [storeEntry(13, cancel, "c1"), next];
+  expect(broken({ entries: untold, snapshot: inbox })).toEqual([]);
+  expect(
+    broken({
+      entries: [storeEntry(5, cancel, "c1")],
+      snapshot: { inbox: [message("m1", 5, { topic: "cancel" })] },
+    }),
+  ).toEqual(["I8"]);
 });
 
 test("I9: a timer that fires early is noticed, and one that fires twice", () => {
@@ -241,11 +293,19 @@ test("I9: a timer that fires early is noticed, and one that fires twice", () => 
   ];
   const expected = waitsForEver;
   const parked = (lastSeq: number): StoreSnapshot["parked"] => [{ ...waiting, lastSeq }];
-  expect(broken({ snapshot: { ...spoiled, parked: parked(3), events: timers(set, early) }, without, expected })).toEqual(["I9"]);
-  expect(broken({ snapshot: { ...spoiled, parked: parked(3), events: timers(set, again) }, without, expected })).toEqual([]);
-  expect(broken({ snapshot: { ...spoiled, parked: parked(4), events: timers(set, again, again) }, without, expected })).toEqual([
-    "I9",
-  ]);
+  expect(
+    broken({ snapshot: { ...spoiled, parked: parked(3), events: timers(set, early) }, without, expected }),
+  ).toEqual(["I9"]);
+  expect(
+    broken({ snapshot: { ...spoiled, parked: parked(3), events: timers(set, again) }, without, expected }),
+  ).toEqual([]);
+  expect(
+    broken({
+      snapshot: { ...spoiled, parked: parked(4), events: timers(set, again, again) },
+      without,
+      expected,
+    }),
+  ).toEqual(["I9"]);
 });
 
 test("I9: code that goes on before its time is noticed", () => {
@@ -264,8 +324,12 @@ test("I10: signals taken out of order are noticed", () => {
   const received = [event(1, 15, "signal_received"), event(2, 16, "signal_received")];
   const inbox = [message("m1", 5, { takenSeq: 2 }), message("m2", 6, { takenSeq: 1 })];
   const later = events.map((event) => ({ ...event, seq: event.seq + 2 }));
-  const without = (entry: Entry): boolean => entry.by === "store" && (entry.op === "record" || entry.op === "end");
-  const spoiled = { snapshot: { inbox, events: [...received, ...later] }, without: (entry: Entry) => without(entry) || entry.by === "delivery" };
+  const without = (entry: Entry): boolean =>
+    entry.by === "store" && (entry.op === "record" || entry.op === "end");
+  const spoiled = {
+    snapshot: { inbox, events: [...received, ...later] },
+    without: (entry: Entry) => without(entry) || entry.by === "delivery",
+  };
   expect(broken(spoiled)).toEqual(["I10"]);
 });
 
@@ -274,7 +338,11 @@ test("I10: a message taken by a fact of another kind is noticed", () => {
 });
 
 test("I10: a message accepted by a run that has ended is noticed", () => {
-  const tell = storeEntry(35, { op: "tell", run, message: "m1", topic: "signal:s", key: null, answer: "accepted" }, "c1");
+  const tell = storeEntry(
+    35,
+    { op: "tell", run, message: "m1", topic: "signal:s", key: null, answer: "accepted" },
+    "c1",
+  );
   expect(broken({ entries: [tell], snapshot: { inbox: [message("m1", 35)] } })).toEqual(["I10"]);
 });
 
@@ -296,7 +364,9 @@ test("I14: a result delivered before it was recorded is noticed", () => {
 
 test("I14: an output that the program does not give is noticed", () => {
   expect(broken({ expected: { mismatch: () => "another output" } })).toEqual(["I14"]);
-  expect(broken({ expected: { ends: { completes: false, causes: new Set(["p.0"]), waits: false } } })).toEqual(["I14"]);
+  expect(
+    broken({ expected: { ends: { completes: false, causes: new Set(["p.0"]), waits: false } } }),
+  ).toEqual(["I14"]);
 });
 
 test("I14: a deterministic run that is blocked is noticed", () => {

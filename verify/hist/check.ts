@@ -1,4 +1,5 @@
 import type { SnapshotRun, StoreSnapshot } from "../../packages/pawl/src/store/snapshot.ts";
+import { createCancelCheck } from "./check-cancels.ts";
 import {
   checkChildren,
   checkHistories,
@@ -36,6 +37,7 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
   const messages = createMessageCheck(final, report);
   const starts = createStartCheck(final, report);
   const waits = createWaitCheck(report);
+  const cancels = createCancelCheck(report);
 
   for (const entry of entries) {
     switch (entry.by) {
@@ -46,6 +48,7 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
         break;
       case "step":
         steps.step(entry);
+        cancels(entry);
         break;
       case "ask":
         waits(entry);
@@ -59,6 +62,7 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
         facts(entry);
         steps.store(entry);
         messages.store(entry);
+        cancels(entry);
         checkSweep(entry, report);
         break;
       case "fault":

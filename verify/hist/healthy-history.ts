@@ -5,9 +5,16 @@ import type {
   SnapshotRun,
   StoreSnapshot,
 } from "../../packages/pawl/src/store/snapshot.ts";
-import type { ObservedHistory } from "./check.ts";
 import type { ExpectedRun } from "./check-outcomes.ts";
-import type { ClientEntry, DeliveryEntry, RecordedFact, StepEntry, StoreEntry, StoreOperation } from "./record.ts";
+import type { ObservedHistory } from "./check.ts";
+import type {
+  ClientEntry,
+  DeliveryEntry,
+  RecordedFact,
+  StepEntry,
+  StoreEntry,
+  StoreOperation,
+} from "./record.ts";
 
 export const run = "00000000-0000-7000-8000-000000000001";
 export const worker = "w1";
@@ -16,7 +23,10 @@ export function storeEntry(at: number, operation: StoreOperation, process: strin
   return { by: "store", type: "ok", at, process, ...operation };
 }
 
-export function clientEntry(at: number, entry: Partial<ClientEntry> & Pick<ClientEntry, "op" | "type">): ClientEntry {
+export function clientEntry(
+  at: number,
+  entry: Partial<ClientEntry> & Pick<ClientEntry, "op" | "type">,
+): ClientEntry {
   return { by: "client", at, process: "c1", call: at, run, key: null, value: null, ...entry };
 }
 
@@ -26,21 +36,48 @@ export function stepEntry(at: number, entry: Partial<StepEntry> & Pick<StepEntry
 }
 
 export function delivery(at: number, entry: Partial<DeliveryEntry> = {}): DeliveryEntry {
-  const base = { by: "delivery", type: "ok", at, process: worker, run, step: "p.0", epoch: 1, index: 0 } as const;
+  const base = {
+    by: "delivery",
+    type: "ok",
+    at,
+    process: worker,
+    run,
+    step: "p.0",
+    epoch: 1,
+    index: 0,
+  } as const;
   return { ...base, value: '"p.0#1"', ...entry };
 }
 
 export function fact(seq: number, kind: EventKind, value?: unknown): RecordedFact {
-  return { seq, kind, name: kind.startsWith("step") ? "a" : null, data: value === undefined ? null : JSON.stringify(value), takes: null };
+  return {
+    seq,
+    kind,
+    name: kind.startsWith("step") ? "a" : null,
+    data: value === undefined ? null : JSON.stringify(value),
+    takes: null,
+  };
 }
 
-export function event(seq: number, at: number, kind: EventKind, more: Partial<SnapshotEvent> = {}): SnapshotEvent {
+export function event(
+  seq: number,
+  at: number,
+  kind: EventKind,
+  more: Partial<SnapshotEvent> = {},
+): SnapshotEvent {
   const nothing = { name: null, attempt: null, beganAt: null, dueAt: null, data: null };
   return { runId: run, seq, kind, at, ...nothing, ...more };
 }
 
 export function message(id: string, sentAt: number, more: Partial<SnapshotMessage> = {}): SnapshotMessage {
-  const base = { runId: run, topic: "signal:s", name: null, data: null, idempotencyKey: null, takenSeq: null };
+  const base = {
+    runId: run,
+    topic: "signal:s",
+    name: null,
+    data: null,
+    idempotencyKey: null,
+    takenSeq: null,
+  };
   return { id, sentAt, ...base, ...more };
 }
 
@@ -73,7 +110,9 @@ export const expectation: ExpectedRun = {
   mismatch: (output) => (JSON.stringify(output) === '["p.0#1"]' ? null : "another output"),
 };
 
-export const waitsForEver: Partial<ExpectedRun> = { ends: { completes: false, causes: new Set(), waits: true } };
+export const waitsForEver: Partial<ExpectedRun> = {
+  ends: { completes: false, causes: new Set(), waits: true },
+};
 
 const snapshot: StoreSnapshot = {
   runs: [endedRun],

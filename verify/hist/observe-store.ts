@@ -19,7 +19,7 @@ export interface StoreObserver {
 }
 
 /** A result in one line, the same for equal results. */
-export function resultOf(end: { readonly output: Payload | null; readonly error: Payload | null }): string {
+function resultOf(end: { readonly output: Payload | null; readonly error: Payload | null }): string {
   return end.error?.json ?? end.output?.json ?? "null";
 }
 
@@ -89,26 +89,46 @@ export function observeStore(store: Store, process: string, observer: StoreObser
       return claim;
     },
     begin: (lease) =>
-      fenced(lease, () => store.begin(lease), () => ({ op: "begin", run: lease.runId, epoch: lease.epoch })),
+      fenced(
+        lease,
+        () => store.begin(lease),
+        () => ({ op: "begin", run: lease.runId, epoch: lease.epoch }),
+      ),
     readInbox: (lease) =>
-      fenced(lease, () => store.readInbox(lease), () => ({ op: "inbox", run: lease.runId, epoch: lease.epoch })),
+      fenced(
+        lease,
+        () => store.readInbox(lease),
+        () => ({ op: "inbox", run: lease.runId, epoch: lease.epoch }),
+      ),
     release: (releasing) => {
       const { runId: run, epoch } = releasing.lease;
-      return fenced(releasing.lease, () => store.release(releasing), () => ({ op: "release", run, epoch }));
+      return fenced(
+        releasing.lease,
+        () => store.release(releasing),
+        () => ({ op: "release", run, epoch }),
+      );
     },
     async record(recording) {
       const { runId: run, epoch } = recording.lease;
       const facts = recording.events.map(factOf);
-      const answer = await fenced(recording.lease, () => store.record(recording), () => ({ op: "record", run, epoch, facts }));
+      const answer = await fenced(
+        recording.lease,
+        () => store.record(recording),
+        () => ({ op: "record", run, epoch, facts }),
+      );
       createdChildren(recording.children);
       return answer;
     },
     async park(parking) {
       const { runId: run, epoch } = parking.lease;
       const facts = parking.events.map(factOf);
-      const answer = await fenced(parking.lease, () => store.park(parking), (answer) => {
-        return { op: "park", run, epoch, facts, outcome: answer?.outcome ?? "refused" };
-      });
+      const answer = await fenced(
+        parking.lease,
+        () => store.park(parking),
+        (answer) => {
+          return { op: "park", run, epoch, facts, outcome: answer?.outcome ?? "refused" };
+        },
+      );
       createdChildren(parking.children);
       return answer;
     },
@@ -116,9 +136,13 @@ export function observeStore(store: Store, process: string, observer: StoreObser
       const { runId: run, epoch } = ending.lease;
       const facts = ending.events.map(factOf);
       const { status } = ending;
-      await fenced(ending.lease, () => store.end(ending), () => {
-        return { op: "end", run, epoch, facts, status, result: resultOf(ending) };
-      });
+      await fenced(
+        ending.lease,
+        () => store.end(ending),
+        () => {
+          return { op: "end", run, epoch, facts, status, result: resultOf(ending) };
+        },
+      );
       createdChildren(ending.children);
     },
     async tell(message) {
@@ -136,8 +160,12 @@ export function observeStore(store: Store, process: string, observer: StoreObser
     async heartbeat(heartbeat) {
       const answer = await store.heartbeat(heartbeat);
       const held = heartbeat.held.map(({ runId, epoch }) => ({ run: runId, epoch }));
-      const { workerId, unknownAfterMs } = heartbeat;
-      note("ok", { op: "heartbeat", isAlive: answer.alive, held, unknownAfterMs, returned: answer.returned }, workerId);
+      const { workerId, claimsKnownTo } = heartbeat;
+      note(
+        "ok",
+        { op: "heartbeat", isAlive: answer.alive, held, claimsKnownTo, returned: answer.returned },
+        workerId,
+      );
       return answer;
     },
     async retireWorker(workerId) {
@@ -163,7 +191,13 @@ export function observeStore(store: Store, process: string, observer: StoreObser
     listRuns: (filter) => store.listRuns(filter),
     async loadHistory(runId, afterSeq) {
       const events = await store.loadHistory(runId, afterSeq);
-      const facts = events.map(({ seq, kind, name, data }) => ({ seq, kind, name, data: data?.json ?? null, takes: null }));
+      const facts = events.map(({ seq, kind, name, data }) => ({
+        seq,
+        kind,
+        name,
+        data: data?.json ?? null,
+        takes: null,
+      }));
       note("ok", { op: "load", run: runId, facts });
       return events;
     },

@@ -21,7 +21,7 @@ interface Observed {
 export interface ClientEntry extends Observed {
   readonly by: "client";
   readonly type: "invoke" | "ok" | "fail" | "info";
-  readonly op: "start" | "signal" | "cancel" | "result";
+  readonly op: "start" | "signal" | "cancel" | "pause" | "resume" | "result";
   /** Joins an invocation to its end. */
   readonly call: number;
   readonly run: RunId | null;
@@ -85,7 +85,7 @@ export type StoreOperation =
       readonly op: "heartbeat";
       readonly isAlive: boolean;
       readonly held: readonly Fence[];
-      readonly unknownAfterMs: number;
+      readonly claimsKnownTo: number | null;
       readonly returned: number;
     }
   | { readonly op: "retire"; readonly worker: string }
@@ -116,7 +116,7 @@ export type StoreOperation =
   /** A refused write that nevertheless changed something. */
   | (Fence & { readonly op: "leak"; readonly what: string });
 
-export interface FaultEntry extends Observed {
+interface FaultEntry extends Observed {
   readonly by: "fault";
   readonly kind: string;
 }

@@ -15,7 +15,7 @@ export interface BatchReport {
   readonly failure: BatchFailure | null;
 }
 
-export interface BatchFailure {
+interface BatchFailure {
   readonly seed: string;
   readonly violations: readonly Violation[];
 }
@@ -47,7 +47,12 @@ export async function runBatch(seedOf: (index: number) => string, seconds: numbe
     const again = await runSchedule(seed, { tracing: true });
     const difference = firstDifference(result.trace, again.trace);
     if (difference !== null) {
-      failure ??= { seed, violations: [{ invariant: "Determinism", says: "two traces of one seed differ", witness: difference }] };
+      failure ??= {
+        seed,
+        violations: [
+          { invariant: "Determinism", says: "two traces of one seed differ", witness: difference },
+        ],
+      };
     }
   }
   return { schedules, repeated, seconds: elapsed(), landed: [...landed], asked, answered, failure };

@@ -13,6 +13,8 @@ export interface ClientPort {
   start(program: Program, key: string): Promise<RunId>;
   signal(run: RunId, name: string, value: string, key: string): Promise<void>;
   cancel(run: RunId): Promise<void>;
+  pause(run: RunId): Promise<void>;
+  resume(run: RunId): Promise<void>;
   result(run: RunId): Promise<SeenEnd>;
 }
 
@@ -38,6 +40,9 @@ export interface CallersParts {
 
 /** Errors that decide a call: it was refused, and asking again would be too. */
 const refusals = ["KEY_CONFLICT", "RUN_ENDED"] as const;
+
+/** The store's time must tell two messages apart: they may come by way of two processes, and their order counts. */
+const leastGapMs = 1;
 
 type Asked = Pick<ClientEntry, "op" | "run" | "key" | "value">;
 type Answered = Partial<Pick<ClientEntry, "run" | "value">>;
@@ -66,9 +71,10 @@ export class Callers {
     return this.#busy === 0;
   }
 
-  #plan({ program, key, startsAtMs, rival, cancelAtMs }: RootPlan): void {
-    for (const atMs of startsAtMs) this.#later(atMs, () => this.#start(program, key, cancelAtMs));
-    if (rival !== null) this.#later(rival.atMs, () => this.#start(rival.program, key, cancelAtMs));
+  #plan(root: RootPlan): void {
+    const { program, startsAtMs, rival } = root;
+    for (const atMs of startsAtMs) this.#later(atMs, () => this.#start(program, root));
+    if (rival !== null) this.#later(rival.atMs, () => this.#start(rival.program, root));
   }
 
   #later(ms: number, act: () => Promise<void>): void {
@@ -86,22 +92,40 @@ export class Callers {
     this.#parts.unforeseen("a caller got an error that nobody should get", error);
   };
 
-  async #start(program: Program, key: string, cancelAtMs: number | null): Promise<void> {
+  async #start(program: Program, { key, cancelAfterMs, pause }: RootPlan): Promise<void> {
     const asked: Asked = { op: "start", run: null, key, value: null };
     const answered = await this.#insist(asked, async ({ port }) => ({ run: await port.start(program, key) }));
     const run = answered?.run;
     if (run === undefined || run === null) return;
     this.#await(run).catch(this.#complain);
-    if (cancelAtMs !== null) this.#later(cancelAtMs, () => this.#cancel(run));
+    if (cancelAfterMs !== null) this.#later(cancelAfterMs, () => this.#cancel(run));
+    if (pause !== null) this.#later(pause.afterMs, () => this.#pause(run, pause.forMs));
   }
 
   async #cancel(run: RunId): Promise<void> {
-    const asked: Asked = { op: "cancel", run, key: null, value: null };
-    const answered = await this.#insist(asked, async ({ port }) => {
-      await port.cancel(run);
+    if (await this.#tell("cancel", run, (port) => port.cancel(run))) this.cancelled.add(run);
+  }
+
+  async #pause(run: RunId, forMs: number): Promise<void> {
+    if (!(await this.#tell("pause", run, (port) => port.pause(run)))) return;
+    await this.#sleep(leastGapMs + forMs);
+    if (!(await this.#tell("resume", run, (port) => port.resume(run)))) return;
+    // An earlier try of the pause may still be on its way until the world has healed.
+    await this.#sleep(this.#parts.healAtMs + leastGapMs - this.#parts.world.nowMs);
+    await this.#tell("resume", run, (port) => port.resume(run));
+  }
+
+  /** False: the run has ended. */
+  async #tell(
+    op: "cancel" | "pause" | "resume",
+    run: RunId,
+    tell: (port: ClientPort) => Promise<void>,
+  ): Promise<boolean> {
+    const answered = await this.#insist({ op, run, key: null, value: null }, async ({ port }) => {
+      await tell(port);
       return {};
     });
-    if (answered !== null) this.cancelled.add(run);
+    return answered !== null;
   }
 
   /** One sender for each name, so that the order in which signals are sent is known. */
@@ -121,8 +145,7 @@ export class Callers {
             });
           if ((await send()) === null) return;
           if (repeats[index] === true) await send();
-          // The store's time must tell two signals apart, if they come by way of two processes.
-          await this.#sleep(1);
+          await this.#sleep(leastGapMs);
         }
       });
     }
@@ -152,7 +175,15 @@ export class Callers {
     const { recorder, world, healAtMs } = this.#parts;
     const call = this.#calls++;
     const note = (type: ClientEntry["type"], answered: Answered): void => {
-      recorder.add({ by: "client", at: recorder.now, process: client.name, type, call, ...asked, ...answered });
+      recorder.add({
+        by: "client",
+        at: recorder.now,
+        process: client.name,
+        type,
+        call,
+        ...asked,
+        ...answered,
+      });
     };
     // A result is waited for, for as long as it takes.
     const counts = world.nowMs >= healAtMs && asked.op !== "result";

@@ -3,8 +3,8 @@ import { PawlError, type ErrorCode } from "../../packages/pawl/src/core/error.ts
 import { createIds } from "../../packages/pawl/src/core/ids.ts";
 import type { EndStatus } from "../../packages/pawl/src/core/run-status.ts";
 import { createStoreClock } from "../../packages/pawl/src/store/store-clock.ts";
-import type { Attempts } from "../gen/program.ts";
 import type { ProgramWorkflow } from "../gen/program-workflow.ts";
+import type { Attempts } from "../gen/program.ts";
 import type { ClientPort } from "./callers.ts";
 import type { ProcessSeams } from "./worker-process.ts";
 
@@ -32,6 +32,8 @@ export function createSimClient(
     },
     signal: (run, name, value, idempotencyKey) => client.signal(run, name, value, { idempotencyKey }),
     cancel: (run) => client.cancel(run),
+    pause: (run) => client.pause(run),
+    resume: (run) => client.resume(run),
     async result(run) {
       try {
         return { status: "completed", output: (await client.handle(run).result()) ?? null };

@@ -1,7 +1,7 @@
 import { PawlError } from "../../packages/pawl/src/core/error.ts";
 import type { Store } from "../../packages/pawl/src/store/store.ts";
 import type { Recorder } from "../hist/record.ts";
-import type { CallFaults, HintFaults, Plan } from "./plan.ts";
+import { callFates, hintFates, type CallFate, type Plan } from "./plan.ts";
 import type { Rng } from "./rng.ts";
 import type { SimProcess } from "./sim-process.ts";
 import type { World } from "./world.ts";
@@ -19,18 +19,7 @@ export interface StoreLink {
   readonly landed: (kind: string) => void;
 }
 
-/**
- * - `dropped`: never applied, answered with an error.
- * - `unanswered`: applied, answered with an error.
- * - `overtaken`: answered with an error, applied afterwards: the caller's deadline passed first.
- * - `delayed`: applied much later than usual.
- * - `heldUp`: applied in time, answered much later than usual.
- */
-type CallFate = "fine" | keyof CallFaults;
 type Reject = (error: Error) => void;
-
-const callFates = ["dropped", "unanswered", "overtaken", "delayed", "heldUp"] as const satisfies readonly CallFate[];
-const hintFates = ["lost", "late", "twice"] as const satisfies readonly (keyof HintFaults)[];
 
 const healedLatencyMs = 1;
 
@@ -55,10 +44,16 @@ export function createFaultyStore(store: Store, link: StoreLink): Store {
     return "fine";
   };
 
-  const drawLatencyMs = (): number => rng.between(0.05, world.nowMs < healAtMs ? plan.latencyMs : healedLatencyMs);
+  const drawLatencyMs = (): number =>
+    rng.between(0.05, world.nowMs < healAtMs ? plan.latencyMs : healedLatencyMs);
   const drawLongMs = (): number => Math.max(0, Math.min(rng.between(0, plan.longMs), healAtMs - world.nowMs));
 
-  const send = <T>(fate: CallFate, apply: () => Promise<T>, resolve: (value: T) => void, reject: Reject): void => {
+  const send = <T>(
+    fate: CallFate | "fine",
+    apply: () => Promise<T>,
+    resolve: (value: T) => void,
+    reject: Reject,
+  ): void => {
     const thereMs = drawLatencyMs() + (fate === "delayed" ? drawLongMs() : 0);
     const backMs = drawLatencyMs() + (fate === "heldUp" ? drawLongMs() : 0);
     const answer = (ms: number, act: () => void): void => {
@@ -70,7 +65,7 @@ export function createFaultyStore(store: Store, link: StoreLink): Store {
     world.after(fate === "overtaken" ? thereMs + backMs + drawLongMs() : thereMs, () => {
       apply().then(
         (value) => answer(backMs, () => (fate === "unanswered" ? fail() : resolve(value))),
-        (error: Error) => answer(backMs, () => (fate === "unanswered" ? fail() : reject(error))),
+        (error: unknown) => answer(backMs, () => (fate === "unanswered" ? fail() : reject(error as Error))),
       );
     });
   };

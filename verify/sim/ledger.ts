@@ -24,7 +24,17 @@ export class Ledger {
           if (!process.isAlive) return;
           const { run, epoch, attempt } = execution;
           const who = process.name;
-          recorder.add({ by: "step", type, at: recorder.now, process: who, run, step: path, epoch, attempt, token });
+          recorder.add({
+            by: "step",
+            type,
+            at: recorder.now,
+            process: who,
+            run,
+            step: path,
+            epoch,
+            attempt,
+            token,
+          });
         };
         note("invoke");
         return { token, fails, end: () => note(fails ? "fail" : "ok") };
@@ -40,7 +50,17 @@ export class Ledger {
       delivered: ({ run, epoch }: Execution, step, index, type, value) => {
         if (!process.isAlive) return;
         const who = process.name;
-        recorder.add({ by: "delivery", type, at: recorder.now, process: who, run, step, epoch, index, value });
+        recorder.add({
+          by: "delivery",
+          type,
+          at: recorder.now,
+          process: who,
+          run,
+          step,
+          epoch,
+          index,
+          value,
+        });
       },
     };
   }

@@ -15,7 +15,8 @@ function withoutFence(store: Store): (lease: Lease) => Lease {
   const claimRuns = store.claimRuns.bind(store);
   store.claimRuns = async (request) => {
     const claim = await claimRuns(request);
-    for (const { runId, epoch } of claim.runs) newest.set(runId, { runId, epoch, workerId: request.workerId });
+    for (const { runId, epoch } of claim.runs)
+      newest.set(runId, { runId, epoch, workerId: request.workerId });
     return claim;
   };
   return (lease) => newest.get(lease.runId) ?? lease;
@@ -40,7 +41,10 @@ export const mutants: readonly Mutant[] = [
     breaks: ["I5"],
     spoil(store) {
       const fence = withoutFence(store);
-      return { ...store, record: (recording) => store.record({ ...recording, lease: fence(recording.lease) }) };
+      return {
+        ...store,
+        record: (recording) => store.record({ ...recording, lease: fence(recording.lease) }),
+      };
     },
   },
   {
@@ -82,6 +86,16 @@ export const mutants: readonly Mutant[] = [
     }),
   },
   {
+    name: "no holder is told of its messages",
+    breaks: ["I8"],
+    spoil: (store) => ({
+      ...store,
+      record: async (recording) => ({ ...(await store.record(recording)), told: false }),
+      heartbeat: async (heartbeat) => ({ ...(await store.heartbeat(heartbeat)), told: [] }),
+      subscribe: (listener) => store.subscribe((hint) => (hint.kind === "told" ? undefined : listener(hint))),
+    }),
+  },
+  {
     name: "park forgets what the run wants",
     breaks: ["I17"],
     spoil: (store) => ({ ...store, park: (parking) => store.park({ ...parking, wants: [] }) }),
@@ -90,7 +104,9 @@ export const mutants: readonly Mutant[] = [
     name: "timers are set too short",
     breaks: ["I9"],
     spoil(store) {
-      const shorten = <R extends { readonly events: readonly { readonly delayMs?: number }[] }>(recording: R): R => ({
+      const shorten = <R extends { readonly events: readonly { readonly delayMs?: number }[] }>(
+        recording: R,
+      ): R => ({
         ...recording,
         events: recording.events.map((event) =>
           event.delayMs === undefined ? event : { ...event, delayMs: event.delayMs / 2 },
@@ -121,7 +137,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: "starts do not look at the key",
     breaks: ["I12"],
-    spoil: (store) => ({ ...store, createRuns: (runs) => store.createRuns(runs.map((run) => ({ ...run, key: null }))) }),
+    spoil: (store) => ({
+      ...store,
+      createRuns: (runs) => store.createRuns(runs.map((run) => ({ ...run, key: null }))),
+    }),
   },
   {
     name: "tell does not look at the idempotency key",
@@ -142,7 +161,15 @@ export const mutants: readonly Mutant[] = [
     spoil: (store) => ({
       ...store,
       async sweep() {
-        return { expiredWorkers: 0, recovered: 0, failed: 0, expiredRuns: 0, rescued: 0, after: null, more: false };
+        return {
+          expiredWorkers: 0,
+          recovered: 0,
+          failed: 0,
+          expiredRuns: 0,
+          rescued: 0,
+          after: null,
+          more: false,
+        };
       },
     }),
   },

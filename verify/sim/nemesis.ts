@@ -64,7 +64,7 @@ export class Nemesis<L extends Life> {
   wakeZombie(): void {
     const { world, rng } = this.#parts;
     const process = this.#life?.process;
-    if (process?.isPaused === true && rng.chance(0.5)) world.after(rng.next() * 10, () => process.resume());
+    if (process?.isPaused === true && rng.chance(0.7)) world.after(rng.next() * 10, () => process.resume());
   }
 
   #pauseAtRandom(): void {

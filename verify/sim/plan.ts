@@ -1,24 +1,23 @@
 import type { CrashPoint } from "../../packages/pawl/src/core/crash-point.ts";
 import type { Rng } from "./rng.ts";
 
-/** How often each thing happens to a call of the store; see `createFaultyStore`. */
-export interface CallFaults {
-  readonly dropped: number;
-  readonly unanswered: number;
-  readonly overtaken: number;
-  readonly delayed: number;
-  readonly heldUp: number;
-}
+/**
+ * What may happen to a call of the store:
+ * - `dropped`: never applied, answered with an error.
+ * - `unanswered`: applied, answered with an error.
+ * - `overtaken`: answered with an error, applied afterwards: the caller's deadline passed first.
+ * - `delayed`: applied much later than usual.
+ * - `heldUp`: applied in time, answered much later than usual.
+ */
+export const callFates = ["dropped", "unanswered", "overtaken", "delayed", "heldUp"] as const;
+export type CallFate = (typeof callFates)[number];
 
-/** How often each thing happens to a hint on its way to one process. */
-export interface HintFaults {
-  readonly lost: number;
-  readonly late: number;
-  readonly twice: number;
-}
+/** What may happen to a hint on its way to one process. */
+export const hintFates = ["lost", "late", "twice"] as const;
+type HintFate = (typeof hintFates)[number];
 
 /** Mean time between two of a kind, in one process; null for never. */
-export interface ProcessFaults {
+interface ProcessFaults {
   readonly pauseMs: number | null;
   readonly killMs: number | null;
   readonly stopMs: number | null;
@@ -46,8 +45,9 @@ export interface Plan {
   readonly latencyMs: number;
   /** What is delayed is delayed by up to this. */
   readonly longMs: number;
-  readonly calls: CallFaults;
-  readonly hints: HintFaults;
+  /** How often each of these happens. */
+  readonly calls: Readonly<Record<CallFate, number>>;
+  readonly hints: Readonly<Record<HintFate, number>>;
   readonly processes: ProcessFaults;
   /** Clocks are wrong by up to this. */
   readonly skewMs: number;
@@ -68,6 +68,9 @@ export const crashPoints: readonly CrashPoint[] = [
   "cancel.recorded",
 ];
 
+/** Those that a holder passes between two steps of a run: fencing is for these. */
+const holdersPoints = crashPoints.filter((point) => /^(step|record|park|end|cancel)/.test(point));
+
 /**
  * Draws a plan. Each fault is absent from about half the plans: what one fault hides, a schedule without it shows.
  */
@@ -75,7 +78,8 @@ export function drawPlan(rng: Rng): Plan {
   const leaseMs = rng.pick([600, 1_500, 3_000]);
   const activeMs = leaseMs * rng.pick([0.1, 1, 2]);
   const maybe = (most: number): number => (rng.chance(0.5) ? rng.next() * most : 0);
-  const every = (leases: number): number | null => (rng.chance(0.5) ? leases * leaseMs * rng.between(0.5, 2) : null);
+  const every = (leases: number): number | null =>
+    rng.chance(0.5) ? leases * leaseMs * rng.between(0.5, 2) : null;
   return {
     leaseMs,
     pollMs: leaseMs * rng.pick([0.1, 0.4, 1]),
@@ -86,7 +90,7 @@ export function drawPlan(rng: Rng): Plan {
     programSize: 1 + rng.below(10),
     crashLimit: rng.chance(0.2) ? 3 : 1_000,
     activeMs,
-    faultMs: activeMs + leaseMs * rng.between(0.5, 4),
+    faultMs: activeMs + leaseMs * rng.between(1, 5),
     latencyMs: rng.pick([1, 5, 40]),
     longMs: leaseMs * rng.pick([0.2, 1, 3]),
     calls: {
@@ -101,9 +105,9 @@ export function drawPlan(rng: Rng): Plan {
       pauseMs: every(2),
       killMs: every(3),
       stopMs: every(5),
-      point: rng.chance(0.7) ? rng.pick(crashPoints) : null,
+      point: rng.chance(0.8) ? rng.pick(rng.chance(0.7) ? holdersPoints : crashPoints) : null,
       atPoint: rng.pick(["crash", "pause"]),
-      pointRate: rng.between(0.02, 0.5),
+      pointRate: rng.pick([0.05, 0.3, 1]),
     },
     skewMs: rng.pick([0, 50, 7_200_000]),
   };

@@ -39,7 +39,8 @@ export class Population {
     this.#parts = parts;
     const { workers, clients } = parts.plan;
     for (let i = 0; i < workers; i++) this.#addWorker(`w${i}`);
-    for (let i = 0; i < clients; i++) this.#clients.push(this.#haunt(`c${i}`, (seams) => this.#startClient(seams)));
+    for (let i = 0; i < clients; i++)
+      this.#clients.push(this.#haunt(`c${i}`, (seams) => this.#startClient(seams)));
   }
 
   /** Some client process that is alive, or null while there is none. */
@@ -53,6 +54,11 @@ export class Population {
     for (const worker of this.#workers) worker.wakeZombie();
   }
 
+  /** Whoever is paused goes on. */
+  resumeAll(): void {
+    for (const { life } of [...this.#workers, ...this.#clients]) life?.process.resume();
+  }
+
   #addWorker(name: string): void {
     const { rng, plan, healAtMs, world } = this.#parts;
     const { point, atPoint, pointRate } = plan.processes;
@@ -60,7 +66,7 @@ export class Population {
     const reach = (reached: CrashPoint): void => {
       if (reached !== point || world.nowMs >= healAtMs || !chance.chance(pointRate)) return;
       if (atPoint === "crash") nemesis.kill(`crash at ${point}`);
-      else nemesis.pause(`pause at ${point}`, plan.leaseMs * chance.between(1, 3));
+      else nemesis.pause(`pause at ${point}`, plan.leaseMs * chance.between(1, 4));
     };
     const nemesis: Nemesis<Life> = this.#haunt(name, (seams) => this.#startWorker(seams, reach));
     this.#workers.push(nemesis);
@@ -81,7 +87,10 @@ export class Population {
     };
     start();
     const stop = (): Promise<void> => worker.stop({ timeout: plan.leaseMs });
-    return { process, stop: () => stop().catch((error: unknown) => unforeseen("A worker did not stop", error)) };
+    return {
+      process,
+      stop: () => stop().catch((error: unknown) => unforeseen("A worker did not stop", error)),
+    };
   }
 
   #startClient(seams: ProcessSeams): ClientLife {
@@ -91,7 +100,11 @@ export class Population {
     const died = new Promise<void>((resolve) => {
       process.onKill(resolve);
     });
-    return { process, stop: null, client: { name: process.name, port: createSimClient(seams, workflows), died } };
+    return {
+      process,
+      stop: null,
+      client: { name: process.name, port: createSimClient(seams, workflows), died },
+    };
   }
 
   #haunt<L extends Life>(name: string, start: (seams: ProcessSeams) => L): Nemesis<L> {

@@ -13,7 +13,8 @@ export interface Rng extends Random {
 }
 
 export function createRng(seed: string): Rng {
-  const { next } = createSeededRandom(seed);
+  const random = createSeededRandom(seed);
+  const next = (): number => random.next();
   const below = (limit: number): number => Math.floor(next() * limit);
   return {
     next,

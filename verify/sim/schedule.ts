@@ -1,4 +1,5 @@
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
+import { isEnded } from "../../packages/pawl/src/core/run-status.ts";
 import { createMemoryStore, type MemoryStore } from "../../packages/pawl/src/memory/memory-store.ts";
 import type { NewRun } from "../../packages/pawl/src/store/run-record.ts";
 import type { SnapshotRun } from "../../packages/pawl/src/store/snapshot.ts";
@@ -6,8 +7,8 @@ import type { Store } from "../../packages/pawl/src/store/store.ts";
 import { expectEnd, findMismatch, type Surroundings } from "../gen/expect.ts";
 import { workMs, type Program } from "../gen/program.ts";
 import { generateScenario, type Scenario } from "../gen/scenario.ts";
-import { checkHistory } from "../hist/check.ts";
 import type { ExpectedRun } from "../hist/check-outcomes.ts";
+import { checkHistory } from "../hist/check.ts";
 import { observeStore, type StoreObserver } from "../hist/observe-store.ts";
 import { Recorder } from "../hist/record.ts";
 import { Verdict, type Violation } from "../hist/verdict.ts";
@@ -55,6 +56,7 @@ class Schedule {
   readonly #memory: MemoryStore;
   readonly #observer: StoreObserver;
   readonly #store: Store;
+  readonly #population: Population;
   readonly #callers: Callers;
   readonly #around: Surroundings;
   readonly #runs = new Set<RunId>();
@@ -63,7 +65,13 @@ class Schedule {
 
   constructor(rng: Rng, { tracing = false, spoil = (store) => store }: ScheduleOptions) {
     const plan = (this.#plan = drawPlan(rng.fork("plan")));
-    const limits = { leaseMs: plan.leaseMs, size: plan.programSize, depth: 2, roots: plan.roots, activeMs: plan.activeMs };
+    const limits = {
+      leaseMs: plan.leaseMs,
+      size: plan.programSize,
+      depth: 2,
+      roots: plan.roots,
+      activeMs: plan.activeMs,
+    };
     const scenario = (this.#scenario = generateScenario(rng.fork("scenario"), limits));
     const world = this.#world;
     const clock = { now: () => Math.floor(world.nowMs) };
@@ -81,10 +89,17 @@ class Schedule {
         if (epoch > 1) population.noteTakeover();
       },
     };
-    this.#around = { signalsOf: (path) => scenario.signals.get(path) ?? new Map(), mayCrash: plan.crashLimit < 100 };
-    const population = this.#populate(rng);
+    this.#around = {
+      signalsOf: (path) => scenario.signals.get(path) ?? new Map(),
+      mayCrash: plan.crashLimit < 100,
+    };
+    const population = (this.#population = this.#populate(rng));
     this.#callers = new Callers({
-      ...{ world, plan, scenario, recorder: this.#recorder, healAtMs: this.#healAtMs },
+      world,
+      plan,
+      scenario,
+      recorder: this.#recorder,
+      healAtMs: this.#healAtMs,
       rng: rng.fork("callers"),
       client: (chance) => population.findClient(chance),
       unforeseen: (what, error) => this.#noteUnforeseen(what, error),
@@ -92,16 +107,18 @@ class Schedule {
   }
 
   async run(): Promise<ScheduleResult> {
-    const onRejection = (error: unknown): void => this.#noteUnforeseen("a rejection that nobody handled", error);
+    const onRejection = (error: unknown): void =>
+      this.#noteUnforeseen("a rejection that nobody handled", error);
     process.on("unhandledRejection", onRejection);
     const { leaseMs, activeMs } = this.#plan;
     let isOver = false;
-    const look = (): void => {
-      if (!this.#isSettled()) this.#world.after(lookEveryMs, look);
-      // A little longer, for zombies to come back.
-      else this.#world.after(leaseMs / 2, () => (isOver = true));
+    const look = async (): Promise<void> => {
+      if (!(await this.#isSettled())) return void this.#world.after(lookEveryMs, () => void look());
+      // Zombies may still do harm.
+      this.#population.resumeAll();
+      this.#world.after(leaseMs / 2, () => (isOver = true));
     };
-    this.#world.after(activeMs, look);
+    this.#world.after(activeMs, () => void look());
     const boundMs = 2 * leaseMs + slackMs + this.#workMs();
     await this.#world.runUntil(this.#healAtMs + boundMs, () => isOver);
     await this.#storeFor("the end").sweep({ limit: 1_000, after: null });
@@ -165,11 +182,14 @@ class Schedule {
   }
 
   /** All callers are done, and every run has ended that can. */
-  #isSettled(): boolean {
+  async #isSettled(): Promise<boolean> {
     if (!this.#callers.isDone) return false;
-    const { runs, parked } = this.#memory.snapshot();
-    const isParked = new Set(parked.map(({ runId }) => runId));
-    return runs.every((run) => run.status !== null || (isParked.has(run.id) && this.#expect(run, runs).ends.waits));
+    const runs = await this.#memory.listRuns({ limit: Number.MAX_SAFE_INTEGER });
+    return runs.every(({ status, parkReason, dueAt, input }) => {
+      if (isEnded(status)) return true;
+      const program = JSON.parse(input?.json ?? "null") as Program;
+      return parkReason === "waiting" && dueAt === null && expectEnd(program, this.#around).waits;
+    });
   }
 
   #expect(run: SnapshotRun, runs: readonly SnapshotRun[]): ExpectedRun {

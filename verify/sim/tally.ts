@@ -1,16 +1,21 @@
 import type { Entry } from "../hist/record.ts";
-import { crashPoints } from "./plan.ts";
+import { callFates, crashPoints, hintFates } from "./plan.ts";
 
 /** Faults by kind, and how often each took effect. */
 export type Tally = Map<string, number>;
 
 /** Every kind that must land: a nemesis that never lands proves nothing. */
 export const faultKinds: readonly string[] = [
-  ...["dropped", "unanswered", "overtaken", "delayed", "heldUp"].map((fate) => `call ${fate}`),
-  ...["lost", "late", "twice"].map((fate) => `hint ${fate}`),
-  ...["pause longer than a lease", "pause shorter than a lease", "kill", "stop"],
-  ...["run taken from a dead worker", "lost claim given back", "write refused to a zombie"],
+  ...callFates.map((fate) => `call ${fate}`),
+  ...hintFates.map((fate) => `hint ${fate}`),
+  "kill",
+  "stop",
+  "pause longer than a lease",
+  "pause shorter than a lease",
   ...crashPoints.flatMap((point) => [`crash at ${point}`, `pause at ${point}`]),
+  "run taken from a dead worker",
+  "lost claim given back",
+  "write refused to a zombie",
 ];
 
 /** What faults led to, where it counts: the windows that they must have hit. */

@@ -1,6 +1,6 @@
+import type { Probe } from "../../packages/pawl/src/core/crash-point.ts";
 import { createIds } from "../../packages/pawl/src/core/ids.ts";
 import type { Log } from "../../packages/pawl/src/core/log.ts";
-import type { Probe } from "../../packages/pawl/src/core/crash-point.ts";
 import type { ClaimedRun } from "../../packages/pawl/src/store/lease.ts";
 import { createStoreClock } from "../../packages/pawl/src/store/store-clock.ts";
 import type { Store } from "../../packages/pawl/src/store/store.ts";

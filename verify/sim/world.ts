@@ -1,13 +1,13 @@
-import { EventHeap } from "./event-heap.ts";
+import { EventHeap, type PlannedEvent } from "./event-heap.ts";
+
+const settled = Promise.resolve();
 
 /**
- * Lets every promise that can continue do so. Ticks are taken when no microtask is left, and cost less than a turn of the
- * event loop, which nothing here needs.
+ * Calls back once every promise that can continue has done so. Ticks are taken when no microtask is left, and cost less
+ * than a turn of the event loop, which nothing here needs.
  */
-function drainMicrotasks(): Promise<void> {
-  return new Promise((resolve) => {
-    queueMicrotask(() => process.nextTick(resolve));
-  });
+function whenAtRest(act: () => void): void {
+  void settled.then(() => process.nextTick(act));
 }
 
 /** Time itself, and the list of what will happen. One event happens at a time, each followed until the code rests. */
@@ -27,7 +27,7 @@ export class World {
 
   /** Plans an event; the returned function calls it off. */
   after(ms: number, act: () => void): () => void {
-    const event = { at: this.#nowMs + Math.max(0, ms), order: this.#planned++, act: act as (() => void) | null };
+    const event: PlannedEvent = { at: this.#nowMs + Math.max(0, ms), order: this.#planned++, act };
     this.#heap.push(event);
     return () => {
       event.act = null;
@@ -35,19 +35,26 @@ export class World {
   }
 
   /** Lets events happen until `isOver` says so, nothing is left to happen, or this instant has come. */
-  async runUntil(untilMs: number, isOver: () => boolean): Promise<void> {
-    await drainMicrotasks();
-    while (!isOver()) {
+  runUntil(untilMs: number, isOver: () => boolean): Promise<void> {
+    return new Promise((resolve) => {
+      const happen = (): void => {
+        const event = isOver() ? undefined : this.#next(untilMs);
+        if (event === undefined) return resolve();
+        this.#nowMs = Math.max(this.#nowMs, event.at);
+        event.act?.();
+        whenAtRest(happen);
+      };
+      whenAtRest(happen);
+    });
+  }
+
+  /** The next event that was not called off, unless it lies beyond this instant. */
+  #next(untilMs: number): PlannedEvent | undefined {
+    for (;;) {
       const event = this.#heap.peek();
-      if (event === undefined || event.at > untilMs) {
-        this.#nowMs = Math.max(this.#nowMs, untilMs);
-        return;
-      }
+      if (event === undefined || event.at > untilMs) return undefined;
       this.#heap.pop();
-      if (event.act === null) continue;
-      this.#nowMs = Math.max(this.#nowMs, event.at);
-      event.act();
-      await drainMicrotasks();
+      if (event.act !== null) return event;
     }
   }
 }

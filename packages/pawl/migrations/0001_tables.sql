@@ -82,10 +82,11 @@ create table {schema}.ready (
   primary key (run_id, shard)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000, autovacuum_analyze_scale_factor = 0.2);
 
--- Serves: claim_runs. One lane (queue, workflow, version) is one range, in the order of claiming.
-create index ready_claim on {schema}.ready (queue, workflow, version, suspect, priority, ready_at, run_id);
+-- Serves: claim_runs. One lane (queue, workflow, version) is one range, in the order of claiming. The id stands last as bytes,
+-- which sort alike: as a uuid it would offer this index to whoever looks for a run by its id.
+create index ready_claim on {schema}.ready (queue, workflow, version, suspect, priority, ready_at, uuid_send(run_id));
 -- Serves: claim_runs. Whether suspects wait; nearly always empty.
-create index ready_suspect on {schema}.ready (queue, workflow, version) where suspect;
+create index ready_suspect on {schema}.ready (queue, workflow, version, priority) where suspect;
 -- Serves: sweep, expiry.
 create index ready_expiry on {schema}.ready (shard, expires_at) where expires_at is not null;
 
@@ -107,8 +108,8 @@ create table {schema}.lease (
   primary key (run_id, shard)
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 
--- Serves: heartbeat, sweep, retire_worker.
-create index lease_worker on {schema}.lease (worker_id);
+-- Serves: heartbeat, sweep, retire_worker. They ask in the order of claiming, which makes it their only choice.
+create index lease_worker on {schema}.lease (worker_id, claimed_at);
 
 -- What waits: until when, and for which messages.
 create table {schema}.parked (

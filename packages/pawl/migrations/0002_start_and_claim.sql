@@ -188,15 +188,16 @@ begin
         from {schema}.ready r
        where r.shard = p_shard and r.suspect = p_suspects
          and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
-         and (r.priority, r.ready_at, r.run_id)
-             > (l.priority, coalesce(to_timestamp(l.ready_ms / 1000.0), '-infinity'), l.run_id)
-       order by r.priority, r.ready_at, r.run_id
+         and (r.priority, r.ready_at, uuid_send(r.run_id))
+             > (l.priority, coalesce(to_timestamp(l.ready_ms / 1000.0), '-infinity'), uuid_send(l.run_id))
+       order by r.priority, r.ready_at, uuid_send(r.run_id)
        limit 1) f on true
     left join lateral (
       select true as waits
         from {schema}.ready r
        where r.shard = p_shard and r.suspect
          and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
+       order by r.priority
        limit 1) s on true
    where not exists (select 1 from {schema}.queue q where q.name = l.queue and q.paused_at is not null offset 0);
 
@@ -224,8 +225,8 @@ begin
                      from {schema}.ready r
                     where r.shard = p_shard and r.suspect = p_suspects and r.queue = p_queues[l.lane]
                       and r.workflow = p_workflows[l.lane] and r.version = p_versions[l.lane]
-                      and (r.priority, r.ready_at, r.run_id) >= (l.priority, l.ready_at, l.run_id)
-                    order by r.priority, r.ready_at, r.run_id
+                      and (r.priority, r.ready_at, uuid_send(r.run_id)) >= (l.priority, l.ready_at, uuid_send(l.run_id))
+                    order by r.priority, r.ready_at, uuid_send(r.run_id)
                     limit p_limit) r
                  order by r.priority, r.ready_at, r.run_id
                  limit p_limit) c
@@ -243,8 +244,8 @@ begin
            from {schema}.ready r
           where r.shard = p_shard and r.suspect = p_suspects and r.queue = p_queues[l.lane]
             and r.workflow = p_workflows[l.lane] and r.version = p_versions[l.lane]
-            and (r.priority, r.ready_at, r.run_id) >= (l.priority, l.ready_at, l.run_id)
-          order by r.priority, r.ready_at, r.run_id
+            and (r.priority, r.ready_at, uuid_send(r.run_id)) >= (l.priority, l.ready_at, uuid_send(l.run_id))
+          order by r.priority, r.ready_at, uuid_send(r.run_id)
           limit l.quota
             for update skip locked) r
     ), gone as (
@@ -282,6 +283,7 @@ begin
              from {schema}.ready r
             where r.shard = p_shard and r.suspect
               and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
+            order by r.priority
             limit 1) r
          where not exists (select 1 from {schema}.queue q where q.name = l.queue and q.paused_at is not null offset 0));
     end if;

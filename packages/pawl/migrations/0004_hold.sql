@@ -39,6 +39,7 @@ begin
    where p_lost is null or e.run_id <> all (p_lost)
   on conflict (shard, run_id, seq) do nothing;
 
+  -- Asked as `is null`, the planner may look through all that is unread, for each message taken.
   if e_takes is not null then
     with taken as materialized (
       select i.place, e.seq
@@ -46,7 +47,7 @@ begin
        cross join lateral (
          select i.ctid as place
            from {schema}.inbox i
-          where i.shard = p_shard and i.run_id = e.run_id and i.id = e.takes and i.taken_seq is null
+          where i.shard = p_shard and i.run_id = e.run_id and i.id = e.takes and coalesce(i.taken_seq, -1) = -1
             for update) i
        where e.takes is not null and (p_lost is null or e.run_id <> all (p_lost))
     )
@@ -175,6 +176,7 @@ as $$
 #variable_conflict use_column
 declare
   v_held uuid[];
+  v_late uuid[];
   v_lost uuid[];
   v_told uuid[];
   v_due timestamptz[];
@@ -185,6 +187,16 @@ begin
                    where r.shard = p_shard and r.id = any (p_runs)
                    order by r.id for no key update) r;
   v_held := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  -- An earlier try of a holder that has gone on since is too late: it knows neither the history nor what the run wants.
+  v_late := array(
+    select i.run_id
+      from unnest(p_runs, p_last_seqs) i (run_id, last_seq)
+     where exists (select 1 from {schema}.event e
+                    where e.shard = p_shard and e.run_id = i.run_id and e.seq > i.last_seq
+                   offset 0));
+  if v_late <> '{}' then
+    v_held := array(select h from unnest(v_held) h except select r from unnest(v_late) r);
+  end if;
   v_lost := {schema}.lost_runs_v1(p_runs, v_held);
   v_now := {clock};
   v_now_ms := floor(extract(epoch from v_now) * 1000);
@@ -236,7 +248,8 @@ begin
          from {schema}.lease l
         where l.shard = p_shard and l.run_id = i.run_id and l.epoch = i.epoch and (l.worker_id = p_worker) is true
        offset 0) l
-     where (v_told is null or i.run_id <> all (v_told))
+     where (v_lost is null or i.run_id <> all (v_lost))
+       and (v_told is null or i.run_id <> all (v_told))
        and (i.due_at is null or i.due_at > v_now or i.failed or i.reason in ('paused', 'blocked'))
   ), gone as (
     delete from {schema}.lease l
@@ -325,7 +338,9 @@ begin
   v_lost := {schema}.lost_runs_v1(p_runs, v_held);
   v_now := {clock};
   -- An earlier write of this holder, its answer lost, may have added children while we waited for the lease.
-  if v_children is not null and not v_children @> {schema}.stopped_children_v1(p_shard, p_runs, p_statuses) then
+  if v_children is not null
+     and exists (select c from unnest({schema}.stopped_children_v1(p_shard, p_runs, p_statuses)) c
+                 except select c from unnest(v_children) c) then
     raise exception 'children were added meanwhile' using errcode = 'serialization_failure';
   end if;
 

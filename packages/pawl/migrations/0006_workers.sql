@@ -26,6 +26,8 @@ set search_path = pg_catalog
 set lock_timeout = '1s'
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_sort = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -47,9 +49,10 @@ begin
   -- Compared as sets: as a join it may cost the product of both.
   v_unknown := array(
     select u.run_id
-      from (select l.run_id, l.epoch
-              from {schema}.lease l
-             where l.shard = p_shard and l.worker_id = p_worker and l.claimed_at <= v_known_to
+      from ((select l.run_id, l.epoch
+               from {schema}.lease l
+              where l.shard = p_shard and l.worker_id = p_worker and l.claimed_at <= v_known_to
+              order by l.claimed_at)
             except
             select k.run_id, k.epoch from unnest(p_runs, p_epochs) k (run_id, epoch)) u);
   if v_unknown <> '{}' then
@@ -87,6 +90,8 @@ set search_path = pg_catalog
 set lock_timeout = '1s'
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_sort = off
+set jit = off
 as $$
 declare
   v_now timestamptz;
@@ -94,7 +99,9 @@ declare
 begin
   perform 1 from {schema}.worker w where w.id = p_worker for update;
   v_now := {clock};
-  v_runs := array(select l.run_id from {schema}.lease l where l.shard = p_shard and l.worker_id = p_worker);
+  v_runs := array(select l.run_id from {schema}.lease l
+                   where l.shard = p_shard and l.worker_id = p_worker
+                   order by l.claimed_at);
   v_runs := array(select l.run_id from {schema}.lease l
                    where l.shard = p_shard and l.run_id = any (v_runs) and (l.worker_id = p_worker) is true
                    order by l.run_id for update);
@@ -144,15 +151,23 @@ begin
                        for update skip locked);
     update {schema}.worker w
        set ended_at = v_now,
-           held_at_end = (select count(*) from {schema}.lease l
-                           where l.shard = p_shard and l.worker_id = w.id and l.began_at is not null)
+           held_at_end = (select count(*)
+                            from (select 1 from {schema}.lease l
+                                   where l.shard = p_shard and l.worker_id = w.id and l.began_at is not null
+                                   order by l.claimed_at
+                                  offset 0) l)
      where w.id = any (v_dead) and w.ended_at is null;
     get diagnostics v_ended = row_count;
 
     v_candidates := array(
       select l.run_id
         from unnest(v_dead) d (id)
-       cross join lateral (select l.run_id from {schema}.lease l where l.shard = p_shard and l.worker_id = d.id offset 0) l
+       cross join lateral (
+         select l.run_id
+           from {schema}.lease l
+          where l.shard = p_shard and l.worker_id = d.id
+          order by l.claimed_at
+         offset 0) l
        order by l.run_id
        limit p_limit);
     v_locked := {schema}.lock_free_runs_v1(p_shard, v_candidates);
@@ -162,7 +177,10 @@ begin
     update {schema}.worker w
        set swept_at = v_now
      where w.id = any (v_dead)
-       and not exists (select 1 from {schema}.lease l where l.shard = p_shard and l.worker_id = w.id offset 0);
+       and not exists (select 1 from {schema}.lease l
+                        where l.shard = p_shard and l.worker_id = w.id
+                        order by l.claimed_at
+                       offset 0);
   end if;
 
   v_candidates := array(select y.run_id from {schema}.ready y

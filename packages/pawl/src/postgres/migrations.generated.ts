@@ -101,10 +101,11 @@ create table {schema}.ready (
   primary key (run_id, shard)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000, autovacuum_analyze_scale_factor = 0.2);
 
--- Serves: claim_runs. One lane (queue, workflow, version) is one range, in the order of claiming.
-create index ready_claim on {schema}.ready (queue, workflow, version, suspect, priority, ready_at, run_id);
+-- Serves: claim_runs. One lane (queue, workflow, version) is one range, in the order of claiming. The id stands last as bytes,
+-- which sort alike: as a uuid it would offer this index to whoever looks for a run by its id.
+create index ready_claim on {schema}.ready (queue, workflow, version, suspect, priority, ready_at, uuid_send(run_id));
 -- Serves: claim_runs. Whether suspects wait; nearly always empty.
-create index ready_suspect on {schema}.ready (queue, workflow, version) where suspect;
+create index ready_suspect on {schema}.ready (queue, workflow, version, priority) where suspect;
 -- Serves: sweep, expiry.
 create index ready_expiry on {schema}.ready (shard, expires_at) where expires_at is not null;
 
@@ -126,8 +127,8 @@ create table {schema}.lease (
   primary key (run_id, shard)
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 
--- Serves: heartbeat, sweep, retire_worker.
-create index lease_worker on {schema}.lease (worker_id);
+-- Serves: heartbeat, sweep, retire_worker. They ask in the order of claiming, which makes it their only choice.
+create index lease_worker on {schema}.lease (worker_id, claimed_at);
 
 -- What waits: until when, and for which messages.
 create table {schema}.parked (
@@ -473,15 +474,16 @@ begin
         from {schema}.ready r
        where r.shard = p_shard and r.suspect = p_suspects
          and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
-         and (r.priority, r.ready_at, r.run_id)
-             > (l.priority, coalesce(to_timestamp(l.ready_ms / 1000.0), '-infinity'), l.run_id)
-       order by r.priority, r.ready_at, r.run_id
+         and (r.priority, r.ready_at, uuid_send(r.run_id))
+             > (l.priority, coalesce(to_timestamp(l.ready_ms / 1000.0), '-infinity'), uuid_send(l.run_id))
+       order by r.priority, r.ready_at, uuid_send(r.run_id)
        limit 1) f on true
     left join lateral (
       select true as waits
         from {schema}.ready r
        where r.shard = p_shard and r.suspect
          and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
+       order by r.priority
        limit 1) s on true
    where not exists (select 1 from {schema}.queue q where q.name = l.queue and q.paused_at is not null offset 0);
 
@@ -509,8 +511,8 @@ begin
                      from {schema}.ready r
                     where r.shard = p_shard and r.suspect = p_suspects and r.queue = p_queues[l.lane]
                       and r.workflow = p_workflows[l.lane] and r.version = p_versions[l.lane]
-                      and (r.priority, r.ready_at, r.run_id) >= (l.priority, l.ready_at, l.run_id)
-                    order by r.priority, r.ready_at, r.run_id
+                      and (r.priority, r.ready_at, uuid_send(r.run_id)) >= (l.priority, l.ready_at, uuid_send(l.run_id))
+                    order by r.priority, r.ready_at, uuid_send(r.run_id)
                     limit p_limit) r
                  order by r.priority, r.ready_at, r.run_id
                  limit p_limit) c
@@ -528,8 +530,8 @@ begin
            from {schema}.ready r
           where r.shard = p_shard and r.suspect = p_suspects and r.queue = p_queues[l.lane]
             and r.workflow = p_workflows[l.lane] and r.version = p_versions[l.lane]
-            and (r.priority, r.ready_at, r.run_id) >= (l.priority, l.ready_at, l.run_id)
-          order by r.priority, r.ready_at, r.run_id
+            and (r.priority, r.ready_at, uuid_send(r.run_id)) >= (l.priority, l.ready_at, uuid_send(l.run_id))
+          order by r.priority, r.ready_at, uuid_send(r.run_id)
           limit l.quota
             for update skip locked) r
     ), gone as (
@@ -567,6 +569,7 @@ begin
              from {schema}.ready r
             where r.shard = p_shard and r.suspect
               and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
+            order by r.priority
             limit 1) r
          where not exists (select 1 from {schema}.queue q where q.name = l.queue and q.paused_at is not null offset 0));
     end if;
@@ -945,6 +948,7 @@ begin
    where p_lost is null or e.run_id <> all (p_lost)
   on conflict (shard, run_id, seq) do nothing;
 
+  -- Asked as \`is null\`, the planner may look through all that is unread, for each message taken.
   if e_takes is not null then
     with taken as materialized (
       select i.place, e.seq
@@ -952,7 +956,7 @@ begin
        cross join lateral (
          select i.ctid as place
            from {schema}.inbox i
-          where i.shard = p_shard and i.run_id = e.run_id and i.id = e.takes and i.taken_seq is null
+          where i.shard = p_shard and i.run_id = e.run_id and i.id = e.takes and coalesce(i.taken_seq, -1) = -1
             for update) i
        where e.takes is not null and (p_lost is null or e.run_id <> all (p_lost))
     )
@@ -1081,6 +1085,7 @@ as $$
 #variable_conflict use_column
 declare
   v_held uuid[];
+  v_late uuid[];
   v_lost uuid[];
   v_told uuid[];
   v_due timestamptz[];
@@ -1091,6 +1096,16 @@ begin
                    where r.shard = p_shard and r.id = any (p_runs)
                    order by r.id for no key update) r;
   v_held := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  -- An earlier try of a holder that has gone on since is too late: it knows neither the history nor what the run wants.
+  v_late := array(
+    select i.run_id
+      from unnest(p_runs, p_last_seqs) i (run_id, last_seq)
+     where exists (select 1 from {schema}.event e
+                    where e.shard = p_shard and e.run_id = i.run_id and e.seq > i.last_seq
+                   offset 0));
+  if v_late <> '{}' then
+    v_held := array(select h from unnest(v_held) h except select r from unnest(v_late) r);
+  end if;
   v_lost := {schema}.lost_runs_v1(p_runs, v_held);
   v_now := {clock};
   v_now_ms := floor(extract(epoch from v_now) * 1000);
@@ -1142,7 +1157,8 @@ begin
          from {schema}.lease l
         where l.shard = p_shard and l.run_id = i.run_id and l.epoch = i.epoch and (l.worker_id = p_worker) is true
        offset 0) l
-     where (v_told is null or i.run_id <> all (v_told))
+     where (v_lost is null or i.run_id <> all (v_lost))
+       and (v_told is null or i.run_id <> all (v_told))
        and (i.due_at is null or i.due_at > v_now or i.failed or i.reason in ('paused', 'blocked'))
   ), gone as (
     delete from {schema}.lease l
@@ -1231,7 +1247,9 @@ begin
   v_lost := {schema}.lost_runs_v1(p_runs, v_held);
   v_now := {clock};
   -- An earlier write of this holder, its answer lost, may have added children while we waited for the lease.
-  if v_children is not null and not v_children @> {schema}.stopped_children_v1(p_shard, p_runs, p_statuses) then
+  if v_children is not null
+     and exists (select c from unnest({schema}.stopped_children_v1(p_shard, p_runs, p_statuses)) c
+                 except select c from unnest(v_children) c) then
     raise exception 'children were added meanwhile' using errcode = 'serialization_failure';
   end if;
 
@@ -1551,6 +1569,8 @@ set search_path = pg_catalog
 set lock_timeout = '1s'
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_sort = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -1572,9 +1592,10 @@ begin
   -- Compared as sets: as a join it may cost the product of both.
   v_unknown := array(
     select u.run_id
-      from (select l.run_id, l.epoch
-              from {schema}.lease l
-             where l.shard = p_shard and l.worker_id = p_worker and l.claimed_at <= v_known_to
+      from ((select l.run_id, l.epoch
+               from {schema}.lease l
+              where l.shard = p_shard and l.worker_id = p_worker and l.claimed_at <= v_known_to
+              order by l.claimed_at)
             except
             select k.run_id, k.epoch from unnest(p_runs, p_epochs) k (run_id, epoch)) u);
   if v_unknown <> '{}' then
@@ -1612,6 +1633,8 @@ set search_path = pg_catalog
 set lock_timeout = '1s'
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_sort = off
+set jit = off
 as $$
 declare
   v_now timestamptz;
@@ -1619,7 +1642,9 @@ declare
 begin
   perform 1 from {schema}.worker w where w.id = p_worker for update;
   v_now := {clock};
-  v_runs := array(select l.run_id from {schema}.lease l where l.shard = p_shard and l.worker_id = p_worker);
+  v_runs := array(select l.run_id from {schema}.lease l
+                   where l.shard = p_shard and l.worker_id = p_worker
+                   order by l.claimed_at);
   v_runs := array(select l.run_id from {schema}.lease l
                    where l.shard = p_shard and l.run_id = any (v_runs) and (l.worker_id = p_worker) is true
                    order by l.run_id for update);
@@ -1669,15 +1694,23 @@ begin
                        for update skip locked);
     update {schema}.worker w
        set ended_at = v_now,
-           held_at_end = (select count(*) from {schema}.lease l
-                           where l.shard = p_shard and l.worker_id = w.id and l.began_at is not null)
+           held_at_end = (select count(*)
+                            from (select 1 from {schema}.lease l
+                                   where l.shard = p_shard and l.worker_id = w.id and l.began_at is not null
+                                   order by l.claimed_at
+                                  offset 0) l)
      where w.id = any (v_dead) and w.ended_at is null;
     get diagnostics v_ended = row_count;
 
     v_candidates := array(
       select l.run_id
         from unnest(v_dead) d (id)
-       cross join lateral (select l.run_id from {schema}.lease l where l.shard = p_shard and l.worker_id = d.id offset 0) l
+       cross join lateral (
+         select l.run_id
+           from {schema}.lease l
+          where l.shard = p_shard and l.worker_id = d.id
+          order by l.claimed_at
+         offset 0) l
        order by l.run_id
        limit p_limit);
     v_locked := {schema}.lock_free_runs_v1(p_shard, v_candidates);
@@ -1687,7 +1720,10 @@ begin
     update {schema}.worker w
        set swept_at = v_now
      where w.id = any (v_dead)
-       and not exists (select 1 from {schema}.lease l where l.shard = p_shard and l.worker_id = w.id offset 0);
+       and not exists (select 1 from {schema}.lease l
+                        where l.shard = p_shard and l.worker_id = w.id
+                        order by l.claimed_at
+                       offset 0);
   end if;
 
   v_candidates := array(select y.run_id from {schema}.ready y
@@ -1923,6 +1959,95 @@ create view {schema}.steps as
 select e.run_id, e.seq, e.name, e.kind, e.attempt, e.began_at, e.at as ended_at, e.data, e.notes, e.shard
   from {schema}.event e
  where e.kind in ('step_completed', 'step_failed');
+`,
+  },
+  {
+    version: 8,
+    name: "read",
+    transaction: true,
+    breaking: false,
+    sql: `-- Reading. Functions too, since only a function carries its planner settings with it: a plan made while a table was small
+-- would read the table for as long as the connection lasts.
+
+-- A run's history, unfenced, in order. Index: event_pkey.
+create function {schema}.load_history_v1(p_shard smallint, p_run uuid, p_after_seq integer)
+returns table (seq integer, kind text, name text, attempt integer, data text, notes text,
+               at_ms float8, began_ms float8, due_ms float8)
+language plpgsql stable
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select e.seq, e.kind, e.name, e.attempt, e.data::text, e.notes::text,
+         floor(extract(epoch from e.at) * 1000)::float8,
+         floor(extract(epoch from e.began_at) * 1000)::float8,
+         floor(extract(epoch from e.due_at) * 1000)::float8
+    from {schema}.event e
+   where e.shard = p_shard and e.run_id = p_run and e.seq > p_after_seq
+   order by e.seq;
+end
+$$;
+
+-- How runs ended, for those who wait; status is null while one lives. Index: run_pkey.
+create function {schema}.read_ends_v1(p_shard smallint, p_runs uuid[])
+returns table (id uuid, status text, output text, output_notes text, error text, error_notes text)
+language plpgsql stable
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select r.id, r.status, r.output::text, r.output_notes::text, r.error::text, r.error_notes::text
+    from {schema}.run r
+   where r.shard = p_shard and r.id = any (p_runs);
+end
+$$;
+
+-- One run as people see it. Index: run_pkey and the rooms' primary keys.
+create function {schema}.read_run_v1(p_shard smallint, p_run uuid)
+returns setof {schema}.runs
+language plpgsql stable
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+begin
+  return query select r.* from {schema}.runs r where r.shard = p_shard and r.id = p_run;
+end
+$$;
+
+-- Runs as people see them, newest first, older than p_before. Null stands for any.
+-- Index: run_pkey, backwards; what the filters leave out is stepped over.
+create function {schema}.list_runs_v1(
+  p_shard smallint, p_before uuid, p_status text, p_workflow text, p_queue text, p_limit integer)
+returns setof {schema}.runs
+language plpgsql stable
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set jit = off
+as $$
+begin
+  return query
+  select r.*
+    from {schema}.runs r
+   where r.shard = p_shard
+     and r.id < coalesce(p_before, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+     and (p_status is null or r.status = p_status)
+     and (p_workflow is null or r.workflow = p_workflow)
+     and (p_queue is null or r.queue = p_queue)
+   order by r.id desc
+   limit p_limit;
+end
+$$;
 `,
   },
 ];

@@ -10,13 +10,13 @@ import { createContext } from "./context.ts";
 import { createDelivery, type Delivery } from "./delivery.ts";
 import { findDifference, type CodeEnd } from "./difference.ts";
 import { createEnding, type Ending, type EndingParts, type Outcome } from "./ending.ts";
-import { meaningOf } from "./fact.ts";
+import { isFailure, meaningOf } from "./fact.ts";
 import { stopOf } from "./orders.ts";
 import { createRequest, type RequestTerms } from "./request.ts";
 import { createRequests } from "./requests.ts";
 import { createRunLog } from "./run-log.ts";
 
-export interface CourseParts extends Omit<EndingParts, "absorb"> {
+export interface CourseParts extends Omit<EndingParts, "absorb" | "handledFailures"> {
   readonly ids: Ids;
   readonly timers: Timers;
   readonly settle: () => Promise<void>;
@@ -45,6 +45,10 @@ export class Course {
   #now: number;
   #random: SeededRandom | null = null;
   #delivered = 0;
+  /** The fact delivered last, if it says that something failed. */
+  #lastFailure: RunEvent | null = null;
+  /** Failures after which the code asked for something else: its course rests on them. */
+  readonly #handledFailures = new Set<number>();
   /** What every request gets from the moment the code knows that it is to stop. */
   #refusal: PawlError | null = null;
   /** Counts what the code does: it asks for something, or comes to its end. */
@@ -59,7 +63,11 @@ export class Course {
     this.#parts = parts;
     this.#delivery = createDelivery(parts.history);
     this.#agenda = createAgenda({ ...parts, requests: this.#requests });
-    this.#ending = createEnding({ ...parts, absorb: (events) => this.#absorb(events) });
+    this.#ending = createEnding({
+      ...parts,
+      absorb: (events) => this.#absorb(events),
+      handledFailures: () => [...this.#handledFailures],
+    });
     this.#now = parts.claimed.createdAt;
     this.#isReplaying = parts.history.length > 0;
   }
@@ -121,6 +129,7 @@ export class Course {
       if (mark.kind === "timer_set" || mark.kind === "child_started") request.state = "issued";
     }
     this.#requests.add(request);
+    if (this.#lastFailure !== null) this.#handledFailures.add(this.#lastFailure.seq);
     this.#moves += 1;
     this.#parts.bell.ring();
     return request.promise;
@@ -163,6 +172,7 @@ export class Course {
     this.#delivered += 1;
     this.#random = null;
     this.#movesAtDelivery = this.#moves;
+    this.#lastFailure = isFailure(event) ? event : null;
     if (event.kind === "cancel_requested") this.#cancel(event);
     const meaning = meaningOf(event);
     const request = meaning === null ? undefined : this.#requests.find(meaning);

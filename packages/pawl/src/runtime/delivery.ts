@@ -1,6 +1,7 @@
 import type { RunEvent } from "../core/event.ts";
 import type { Family } from "../core/request-key.ts";
-import { meaningOf, readChildEnd, type FactMeaning } from "./fact.ts";
+import { isFailure, meaningOf, type FactMeaning } from "./fact.ts";
+import { handledFailures } from "./failed-attempt.ts";
 import { createSeqHeap } from "./seq-heap.ts";
 
 export type RequestId = Pick<FactMeaning, "family" | "key">;
@@ -64,7 +65,7 @@ export function createDelivery(history: readonly RunEvent[]): Delivery {
   };
 
   const boundary = lastFailedAttempt(history);
-  for (const event of withoutFailures(history, boundary)) {
+  for (const event of withoutOpenFailures(history, boundary)) {
     const entry = add(event);
     // A new attempt need not come by all that earlier ones have done, nor by what became of it later.
     const isOld = event.seq < boundary || (entry?.marks[0]?.seq ?? Infinity) < boundary;
@@ -99,12 +100,17 @@ function lastFailedAttempt(history: readonly RunEvent[]): number {
   return history.findLast((event) => event.kind === "attempt_failed")?.seq ?? 0;
 }
 
-/** Sets aside what failed before the last attempt did: it is tried again. What was finished is kept. */
-function withoutFailures(history: readonly RunEvent[], boundary: number): readonly RunEvent[] {
+/**
+ * Sets aside what failed before the last attempt did: it is tried again. What was finished is kept, and so is a failure
+ * that the code dealt with by asking for something else: what it asked for next rests on it.
+ */
+function withoutOpenFailures(history: readonly RunEvent[], boundary: number): readonly RunEvent[] {
   const failedAt = new Map<string, number>();
+  const handled = new Set(history.flatMap(handledFailures));
   const idOf = (family: Family, key: string): string => `${family} ${key}`;
   for (const event of history) {
-    const meaning = event.seq < boundary && isFailure(event) ? meaningOf(event) : null;
+    const isOpen = event.seq < boundary && isFailure(event) && !handled.has(event.seq);
+    const meaning = isOpen ? meaningOf(event) : null;
     if (meaning !== null) failedAt.set(idOf(meaning.family, meaning.key), event.seq);
   }
   if (failedAt.size === 0) return history;
@@ -112,9 +118,4 @@ function withoutFailures(history: readonly RunEvent[], boundary: number): readon
     const meaning = meaningOf(event);
     return meaning === null || event.seq > (failedAt.get(idOf(meaning.family, meaning.key)) ?? 0);
   });
-}
-
-function isFailure(event: RunEvent): boolean {
-  if (event.kind === "step_failed") return true;
-  return event.kind === "child_ended" && readChildEnd(event.data).status !== "completed";
 }

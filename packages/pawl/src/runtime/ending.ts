@@ -10,6 +10,7 @@ import type { ClaimedRun } from "../store/lease.ts";
 import type { RunEnd } from "../store/run-record.ts";
 import type { Bell } from "./bell.ts";
 import type { CodeEnd, Difference } from "./difference.ts";
+import { describeFailedAttempt } from "./failed-attempt.ts";
 import type { Holding, ParkTerms } from "./holding.ts";
 import type { Inbox } from "./inbox.ts";
 import type { Orders, Stop } from "./orders.ts";
@@ -42,6 +43,8 @@ export interface EndingParts {
   readonly bell: Bell;
   readonly random: Random;
   readonly log: Log;
+  /** Failures after which the code asked for something else. */
+  readonly handledFailures: () => readonly number[];
   /** Takes note of facts that are in the history now, for a run that is still held. */
   readonly absorb: (events: readonly RunEvent[]) => void;
 }
@@ -79,7 +82,7 @@ export function createEnding(parts: EndingParts): Ending {
     const error = recordError(thrown);
     const failures = Math.max(claimed.failures, countFailedAttempts(history)) + 1;
     if (mayRetry && failures < workflow.retry.attempts) {
-      holding.add({ kind: "attempt_failed", ...attempt, data: error });
+      holding.add({ kind: "attempt_failed", ...attempt, data: describeFailedAttempt(thrown, parts.handledFailures()) });
       const delayMs = retryDelayMs(workflow.retry, failures, parts.random);
       return layDown({ ...unlessOrdered, reason: "retry", delayMs, attemptFailed: true });
     }

@@ -61,5 +61,11 @@ export function readChildEnd(data: Payload | null): ChildEnd {
   return decode(data) as ChildEnd;
 }
 
+/** A step or child that failed. */
+export function isFailure(event: RunEvent): boolean {
+  if (event.kind === "step_failed") return true;
+  return event.kind === "child_ended" && readChildEnd(event.data).status !== "completed";
+}
+
 /** The name of the `cancel_requested` that a passed deadline leads to; one that somebody sent has none. */
 export const deadlineName = "deadline";

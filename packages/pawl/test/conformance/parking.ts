@@ -243,6 +243,18 @@ export function describeParking(test: StoreTest): void {
     });
   });
 
+  test("a park that comes after its holder has gone on is refused, and changes nothing", async ({ world }) => {
+    const lease = await world.startHeld();
+    await world.record(lease, [event(1, "step_completed", { name: "a" })]);
+    await world.record(lease, [event(2, "step_completed", { name: "b" })]);
+    await world.expectUnchanged(() =>
+      expect(
+        world.park(lease, { events: [event(1, "step_completed", { name: "a" })], lastSeq: 1 }),
+      ).rejects.toMatchObject({ code: "LEASE_LOST" }),
+    );
+    expect(await world.park(lease, { lastSeq: 2 })).toMatchObject({ outcome: "parked" });
+  });
+
   describe("parking a run that is due", () => {
     test("the run stays held, with its facts recorded", async ({ world }) => {
       const lease = await world.startHeld();

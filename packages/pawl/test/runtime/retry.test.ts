@@ -182,3 +182,57 @@ test("whatever is thrown is recorded", async () => {
     expect(JSON.parse(run.error!.json).message).toBeTypeOf("string");
   }
 });
+
+test("a failure that the code has dealt with stays, so that what it asked for next keeps its answer", async () => {
+  const engine = createEngine();
+  const calls: string[] = [];
+  let isBroken = true;
+  const tested = workflow({ ...options, name: "tested", retry: { attempts: 3, initial: 1 } }, async (ctx) => {
+    const fetched: string[] = [];
+    try {
+      await ctx.step("fetch", () => {
+        calls.push("first");
+        if (isBroken) throw new Error("no");
+      });
+      fetched.push(await ctx.step("fetch", () => "second"));
+    } catch {
+      fetched.push(
+        await ctx.step("fetch", () => {
+          calls.push("instead");
+          return "instead";
+        }),
+      );
+    }
+    if (ctx.run.attempt === 1) {
+      isBroken = false;
+      throw new Error("again");
+    }
+    return fetched;
+  });
+  const run = await engine.end(await engine.start(tested));
+  expect(JSON.parse(run.output!.json)).toEqual(["instead"]);
+  expect(calls).toEqual(["first", "instead"]);
+});
+
+test("a failure that ends the attempt is tried again, and its finished neighbours are not", async () => {
+  const engine = createEngine();
+  const calls: string[] = [];
+  const tested = workflow({ ...options, name: "tested", retry: { attempts: 3, initial: 1 } }, async (ctx) => {
+    const step = (name: string, call: () => string): Promise<string> =>
+      ctx.step(name, () => {
+        calls.push(name);
+        return call();
+      });
+    const ended = await Promise.allSettled([
+      step("flaky", () => {
+        if (calls.filter((name) => name === "flaky").length === 1) throw new Error("no");
+        return "flaky";
+      }),
+      step("one", () => "one").then(() => step("two", () => "two")),
+    ]);
+    if (ended.some(({ status }) => status === "rejected")) throw new Error("not all");
+  });
+  const run = await engine.end(await engine.start(tested));
+  expect(run.status).toBe("completed");
+  expect(calls.toSorted()).toEqual(["flaky", "flaky", "one", "two"]);
+});

@@ -7,25 +7,17 @@ import { transition } from "../transition.ts";
 
 export const readClock = transition("read_clock", "select floor(extract(epoch from {clock}) * 1000)::float8 as now_ms");
 
-/** A run's history, unfenced. Index: event_pkey. */
+/** See migrations/0008_read.sql, as for all below. */
 export const loadHistory = transition(
   "load_history",
-  `select seq, kind, name, attempt, data::text as data, notes::text as notes,
-          floor(extract(epoch from at) * 1000)::float8 as at_ms,
-          floor(extract(epoch from began_at) * 1000)::float8 as began_ms,
-          floor(extract(epoch from due_at) * 1000)::float8 as due_ms
-     from {schema}.event
-    where shard = $1 and run_id = $2 and seq > $3
-    order by seq`,
+  `select seq, kind, name, attempt, data, notes, at_ms, began_ms, due_ms
+     from {schema}.load_history_v1($1, $2, $3)`,
 );
 
-/** How runs ended, for those who wait. Index: run_pkey. */
 export const readEnds = transition(
   "read_ends",
-  `select id, status, output::text as output, output_notes::text as output_notes,
-          error::text as error, error_notes::text as error_notes
-     from {schema}.run
-    where shard = $1 and id = any ($2::uuid[])`,
+  `select id, status, output, output_notes, error, error_notes
+     from {schema}.read_ends_v1($1, $2)`,
 );
 
 const recordColumns = `id, workflow, version, queue, priority, status, key, parent_id, root_id, depth, epoch, attempt,
@@ -36,26 +28,16 @@ const recordColumns = `id, workflow, version, queue, priority, status, key, pare
           input::text as input, input_notes::text as input_notes, output::text as output,
           output_notes::text as output_notes, error::text as error, error_notes::text as error_notes`;
 
-/** One run as people see it. Index: run_pkey and the rooms' primary keys. */
 export const readRun = transition(
   "read_run",
   `select ${recordColumns}
-     from {schema}.runs
-    where shard = $1 and id = $2`,
+     from {schema}.read_run_v1($1, $2)`,
 );
 
-/** Runs, newest first. Index: run_pkey, backwards from the page's mark; filters other than that are applied on the way. */
 export const listRuns = transition(
   "list_runs",
   `select ${recordColumns}
-     from {schema}.runs
-    where shard = $1
-      and id < coalesce($2::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
-      and ($3::text is null or status = $3)
-      and ($4::text is null or workflow = $4)
-      and ($5::text is null or queue = $5)
-    order by shard desc, id desc
-    limit $6`,
+     from {schema}.list_runs_v1($1, $2, $3, $4, $5, $6)`,
 );
 
 export interface EventRow extends Row {
