@@ -47,6 +47,8 @@ export const test = base
   })
   .extend("pool", { scope: "file" }, async ({ database }, { onCleanup }) => {
     const pool = new pg.Pool({ connectionString: database.url, max: 20 });
+    // `end` does not wait for the server's side, which may still be there when the database is dropped.
+    pool.on("error", () => {});
     onCleanup(() => pool.end());
     return pool;
   })

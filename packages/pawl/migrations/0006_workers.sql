@@ -328,13 +328,14 @@ begin
       from gone g
   )
   select array_agg(g.run_id) into v_failed from gone g;
+
+  -- Before the parents are told: one of them may be among those given back.
+  perform {schema}.return_leases_v1(p_shard, p_now, v_runs);
   if v_failed is not null then
     perform {schema}.wake_runs_v1(p_shard, p_now, {schema}.finish_runs_v1(p_shard, p_now, v_failed,
       array_fill('failed'::text, array[cardinality(v_failed)]), null, null,
       array_fill(v_error, array[cardinality(v_failed)]), null));
   end if;
-
-  perform {schema}.return_leases_v1(p_shard, p_now, v_runs);
   return query select cardinality(v_runs) - coalesce(cardinality(v_failed), 0), coalesce(cardinality(v_failed), 0);
 end
 $$;

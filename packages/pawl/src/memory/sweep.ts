@@ -46,15 +46,22 @@ function recoverRuns(state: State, limit: number): { readonly recovered: number;
     .filter(({ room }) => state.workers.get(room.workerId)?.endedAt !== null)
     .slice(0, limit);
   let failed = 0;
+  const told: Run[] = [];
   for (const { run, room } of orphans) {
     if (room.begunAt === null) giveBack(state, run, room);
-    else if (recoverCrashed(state, run, room, room.begunAt) === "failed") failed += 1;
+    else told.push(...recoverCrashed(state, run, room, room.begunAt));
+    if (run.end) failed += 1;
   }
+  // Now that all have left their dead holders: a parent may be among them.
+  wake(state, told);
   return { recovered: orphans.length - failed, failed };
 }
 
-/** Its code may have run when its worker died: the crash is written down, and counts against it if it was alone. */
-function recoverCrashed(state: State, run: Run, room: LeaseRoom, beganAt: number): "failed" | "recovered" {
+/**
+ * Its code may have run when its worker died: the crash is written down, and counts against it if it was alone.
+ * Answers those who were told that it has failed.
+ */
+function recoverCrashed(state: State, run: Run, room: LeaseRoom, beganAt: number): readonly Run[] {
   const isAlone = state.workers.get(room.workerId)?.heldAtEnd === 1;
   const crashes = room.crashes + (isAlone ? 1 : 0);
   const suspicion = isAlone ? Math.max(room.suspicion, 2) : room.suspicion + 1;
@@ -65,12 +72,11 @@ function recoverCrashed(state: State, run: Run, room: LeaseRoom, beganAt: number
   // A limit of 0 is always reached: alone or not.
   if (crashes >= room.crashLimit) {
     appendEvent(state, run, { seq: seq + 1, kind: "failed", name: null, data: crashedError });
-    wake(state, closeRun(state, run, { status: "failed", output: null, error: crashedError }));
-    return "failed";
+    return closeRun(state, run, { status: "failed", output: null, error: crashedError });
   }
   const numbers = { ...numbersOf(room), lastSeq: seq, attempt: room.attempt + 1, crashes, suspicion };
   moveToReady(state, run, numbers, true);
-  return "recovered";
+  return [];
 }
 
 const crashedError: Payload = {
@@ -109,7 +115,12 @@ function wakeOverlooked(
     if (run.room?.kind === "parked" && isTold(run, run.room.wants)) {
       overlooked.push(run);
       rescued++;
-    } else if (run.room !== null && run.room.kind !== "parked" && !run.room.told && isTold(run, controlTopics)) {
+    } else if (
+      run.room !== null &&
+      run.room.kind !== "parked" &&
+      !run.room.told &&
+      isTold(run, controlTopics)
+    ) {
       overlooked.push(run);
     }
     seen += run.unread.size;

@@ -1,5 +1,6 @@
 import { PawlError } from "../core/error.ts";
-import { classifyFailure, isBlocked, translateError } from "./sql-error.ts";
+import { createSideLane } from "./side-lane.ts";
+import { classifyFailure, translateError } from "./sql-error.ts";
 
 export interface GroupCommitOptions<Item, Answer> {
   /** For errors and logs. */
@@ -10,8 +11,8 @@ export interface GroupCommitOptions<Item, Answer> {
   sizeOf(item: Item): number;
   readonly maxItems: number;
   readonly maxBytes: number;
-  /** Items that may wait for a call; beyond that, callers wait before theirs is taken in. */
-  readonly maxWaiting: number;
+  /** Items taken in and not answered yet; beyond that, callers wait before theirs is taken in. */
+  readonly maxUnanswered: number;
   /** How long an item that others block is tried again, alone. */
   readonly blockedForMs: number;
   /** Waits before a blocked item's next try. */
@@ -27,14 +28,21 @@ interface Entry<Item, Answer> {
 
 /**
  * Merges concurrent calls of one kind: while a call is in flight, what arrives gathers, and goes out together when it
- * returns. No timer: a call that comes alone goes out at the end of the current turn. An item that makes a batch fail,
- * or that somebody blocks, is tried alone and holds nobody else.
+ * returns. No timer: a call that comes alone goes out at the end of the current turn. When an item makes its call fail,
+ * or somebody blocks it, the items of that call are tried again beside the next calls, and fail or wait one by one.
  */
 export function createGroupCommit<Item, Answer>(options: GroupCommitOptions<Item, Answer>): (item: Item) => Promise<Answer> {
   let waiting: Entry<Item, Answer>[] = [];
   let isScheduled = false;
   let isInFlight = false;
+  let unanswered = 0;
   const heldBack: (() => void)[] = [];
+  const tryAside = createSideLane<Entry<Item, Answer>>({
+    attempt,
+    giveUp: (entry, error) => entry.reject(translateError(error, options.name)),
+    blockedForMs: options.blockedForMs,
+    pause: (ms) => options.pause(ms),
+  });
 
   function schedule(): void {
     if (isScheduled || isInFlight || waiting.length === 0) return;
@@ -49,10 +57,10 @@ export function createGroupCommit<Item, Answer>(options: GroupCommitOptions<Item
     const batch = takeBatch();
     isInFlight = true;
     try {
-      await deliver(batch);
+      const error = await attempt(batch);
+      if (error !== null) tryAside(batch);
     } finally {
       isInFlight = false;
-      for (const admit of heldBack.splice(0, options.maxWaiting - waiting.length)) admit();
       schedule();
     }
   }
@@ -70,39 +78,34 @@ export function createGroupCommit<Item, Answer>(options: GroupCommitOptions<Item
     return batch;
   }
 
-  async function deliver(batch: readonly Entry<Item, Answer>[]): Promise<void> {
+  /** Tells every entry and answers null, or answers the error that one of them caused. Never rejects. */
+  async function attempt(batch: readonly Entry<Item, Answer>[]): Promise<unknown> {
     try {
       const answers = await options.send(batch.map((entry) => entry.item));
+      if (answers.length !== batch.length) {
+        throw new PawlError("INTERNAL", `${options.name} answered ${answers.length} of ${batch.length}. Please report this.`);
+      }
       for (const [index, entry] of batch.entries()) entry.resolve(answers[index] as Answer);
     } catch (error) {
-      if (classifyFailure(error) === "item") for (const entry of batch) void deliverAlone(entry, options.blockedForMs);
-      else for (const entry of batch) entry.reject(translateError(error, options.name));
+      if (classifyFailure(error) === "item") return error;
+      for (const entry of batch) entry.reject(translateError(error, options.name));
     }
+    return null;
   }
 
-  /** Outside the flight, so that the next batch need not wait for it. Never rejects: the entry is told. */
-  async function deliverAlone(entry: Entry<Item, Answer>, leftMs: number): Promise<void> {
-    const pauseMs = 50;
-    try {
-      const [answer] = await options.send([entry.item]);
-      entry.resolve(answer as Answer);
-    } catch (error) {
-      if (!isBlocked(error) || leftMs <= 0) return entry.reject(translateError(error, options.name));
-      await options.pause(pauseMs);
-      // Each blocked try has itself waited for the lock's time limit.
-      await deliverAlone(entry, leftMs - pauseMs - lockTimeoutMs);
-    }
+  /** Hands the place of an answered item to whoever has waited longest for one. */
+  function leave(): void {
+    const admit = heldBack.shift();
+    if (admit === undefined) unanswered--;
+    else admit();
   }
 
   return async (item) => {
-    const bytes = options.sizeOf(item);
-    if (waiting.length >= options.maxWaiting) await new Promise<void>((admit) => heldBack.push(admit));
+    if (unanswered >= options.maxUnanswered) await new Promise<void>((admit) => heldBack.push(admit));
+    else unanswered++;
     return new Promise<Answer>((resolve, reject) => {
-      waiting.push({ item, bytes, resolve, reject });
+      waiting.push({ item, bytes: options.sizeOf(item), resolve, reject });
       schedule();
-    });
+    }).finally(leave);
   };
 }
-
-/** As the functions of the schema set it. */
-const lockTimeoutMs = 250;

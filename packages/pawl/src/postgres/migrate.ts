@@ -1,9 +1,9 @@
-import type pg from "pg";
+import pg from "pg";
 import { PawlError } from "../core/error.ts";
 import { borrowClient } from "./borrow-client.ts";
 import { type Migration, migrations } from "./migrations.generated.ts";
 import { bindSchema, type SchemaName } from "./schema-name.ts";
-import { sqlState, translateError } from "./sql-error.ts";
+import { isBlocked, sqlState, translateError } from "./sql-error.ts";
 
 export interface MigrateOptions {
   /** Only check: throw unless the schema is exactly what this library needs. Default false. */
@@ -22,6 +22,8 @@ export interface MigrationTarget {
   readonly pool: pg.Pool;
   readonly schema: SchemaName;
   readonly clock: string;
+  /** Waits before the next try when somebody is in the way. */
+  pause(ms: number): Promise<void>;
   /** All of ours by default; tests upgrade step by step. */
   readonly migrations?: readonly Migration[];
 }
@@ -31,6 +33,7 @@ const latest = (all: readonly Migration[]): number => all.at(-1)?.version ?? 0;
 /**
  * Brings the schema up to date. Safe to call from many processes at once: one does the work, the others wait and find it
  * done. Each call that changes anything is one transaction, but for migrations that Postgres wants outside of one.
+ * While somebody holds a table that must be changed it steps back and tries again, so that nobody queues up behind it.
  */
 export async function migrate(target: MigrationTarget, options: MigrateOptions = {}): Promise<MigrateAnswer> {
   const { pool, schema, migrations: all = migrations } = target;
@@ -44,11 +47,12 @@ export async function migrate(target: MigrationTarget, options: MigrateOptions =
     }
     const applied: number[] = [];
     while (applied.at(-1) !== latest(all)) {
-      const step = await applyNext(client, target, all);
+      const step = await unlessHeld(client, target, () => applyNext(client, target, all));
       if (step.length === 0) break;
       applied.push(...step);
     }
-    if (options.grantTo !== undefined) await grant(client, schema, options.grantTo);
+    const { grantTo } = options;
+    if (grantTo !== undefined) await unlessHeld(client, target, () => grant(client, target, grantTo));
     return { applied, version: latest(all) };
   } catch (error) {
     await client.query("rollback").catch(() => {});
@@ -73,11 +77,44 @@ const createMigrationTable = `create table if not exists {schema}.migration (
   applied_at timestamptz not null default clock_timestamp()
 )`;
 
+/** How long a change waits for those who use a table, and how often it is tried. */
+const lockTimeoutMs = 1_000;
+const tries = 30;
+const askAgainMs = 50;
+
+/** Tries again while somebody holds what is to be changed: meanwhile all who use it would have to wait behind us. */
+async function unlessHeld<Answer>(client: pg.PoolClient, target: MigrationTarget, act: () => Promise<Answer>): Promise<Answer> {
+  for (let left = tries; ; left--) {
+    try {
+      return await act();
+    } catch (error) {
+      if (!isBlocked(error) || left === 1) throw error;
+      await client.query("rollback");
+      await target.pause(lockTimeoutMs);
+    }
+  }
+}
+
+/**
+ * Begins a transaction that only one process can be in. Asks again and again rather than wait for the lock: whoever waits
+ * in a statement holds a snapshot, which building an index concurrently would wait for in turn.
+ */
+async function beginAlone(client: pg.PoolClient, { schema, pause }: MigrationTarget): Promise<void> {
+  const lock = "select pg_try_advisory_xact_lock(hashtextextended($1, 0)) as is_ours";
+  for (;;) {
+    await client.query("begin isolation level read committed");
+    const { rows } = await client.query<{ is_ours: boolean }>(lock, [`pawl migrate ${schema.name}`]);
+    if (rows[0]?.is_ours === true) break;
+    await client.query("rollback");
+    await pause(askAgainMs);
+  }
+  await client.query(`set local lock_timeout = ${lockTimeoutMs}`);
+}
+
 /** Applies the run of migrations that can share a transaction, or one that cannot. Answers their versions. */
 async function applyNext(client: pg.PoolClient, target: MigrationTarget, all: readonly Migration[]): Promise<readonly number[]> {
   const { schema, clock } = target;
-  await client.query("begin");
-  await client.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [`pawl migrate ${schema.name}`]);
+  await beginAlone(client, target);
   const before = await appliedVersion(client, schema);
   if (before > latest(all)) throw tooNew(before, all, schema);
   const pending = all.filter((migration) => migration.version > before);
@@ -88,9 +125,10 @@ async function applyNext(client: pg.PoolClient, target: MigrationTarget, all: re
   }
   if (before === 0) await createSchema(client, schema);
   if (!first.transaction) {
-    await client.query("commit");
-    await client.query(bindSchema(first.sql, schema, clock));
+    // On a connection of its own, outside a transaction, while ours keeps the others away.
+    await runOutside(target, first);
     await recordVersion(client, schema, first);
+    await client.query("commit");
     return [first.version];
   }
   const alone = pending.findIndex((migration) => !migration.transaction);
@@ -101,6 +139,19 @@ async function applyNext(client: pg.PoolClient, target: MigrationTarget, all: re
   }
   await client.query("commit");
   return together.map((migration) => migration.version);
+}
+
+/** Statement by statement: several in one message would be a transaction. */
+async function runOutside({ pool, schema, clock }: MigrationTarget, { sql }: Migration): Promise<void> {
+  const client = new pg.Client(pool.options);
+  client.on("error", () => {});
+  await client.connect();
+  try {
+    const statements = bindSchema(sql, schema, clock).split(/;\s*$/m);
+    for (const statement of statements) if (statement.trim() !== "") await client.query(statement);
+  } finally {
+    await client.end();
+  }
 }
 
 /** A role that may not create schemas can still migrate one that was made for it. */
@@ -149,14 +200,16 @@ function tooNew(version: number, all: readonly Migration[], schema: SchemaName):
   );
 }
 
-async function grant(client: pg.PoolClient, schema: SchemaName, role: string): Promise<void> {
+async function grant(client: pg.PoolClient, target: MigrationTarget, role: string): Promise<void> {
   const to = `"${role.replaceAll('"', '""')}"`;
   const rights = `grant usage on schema {schema} to ${to};
     grant select, insert, update, delete on all tables in schema {schema} to ${to};
     revoke insert, update, delete on {schema}.migration from ${to};
-    grant execute on all functions in schema {schema} to ${to}`;
+    grant execute on all functions in schema {schema} to ${to};
+    commit`;
+  await beginAlone(client, target);
   try {
-    await client.query(bindSchema(rights, schema, ""));
+    await client.query(bindSchema(rights, target.schema, ""));
   } catch (error) {
     if (sqlState(error) !== "42704") throw error;
     throw new PawlError("INVALID_OPTION", `There is no role named ${role} to grant the schema to.`, { role }, { cause: error });

@@ -57,7 +57,7 @@ export interface PostgresStore extends Store {
 }
 
 /** Every hot call merges with its like. Bounds on one call, and on what may wait for the next. */
-const batchBounds = { maxItems: 500, maxBytes: 4_000_000, maxWaiting: 20_000, blockedForMs: 5_000 };
+const batchBounds = { maxItems: 500, maxBytes: 4_000_000, maxUnanswered: 20_000, blockedForMs: 5_000 };
 
 export function createPostgresStore(options: PostgresStoreOptions): PostgresStore {
   const log = options.log ?? silentLog;
@@ -213,7 +213,8 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       if (!isClosed) listener?.start();
       return () => subscribers.delete(subscriber);
     },
-    migrate: (migrateOptions) => migrate({ pool, schema, clock }, migrateOptions),
+    migrate: (migrateOptions) =>
+      migrate({ pool, schema, clock, pause: (ms) => delay(options.timers, ms) }, migrateOptions),
     isListening: () => listener?.isListening() ?? false,
     async close() {
       if (isClosed) return;

@@ -8,8 +8,9 @@ import { PawlError } from "../core/error.ts";
  */
 export type SqlFailure = "item" | "unavailable" | "final";
 
+/** The server's code for the error, if it came from there. The system has codes of five letters too: `EPIPE`. */
 export function sqlState(error: unknown): string | null {
-  if (typeof error !== "object" || error === null || !("code" in error)) return null;
+  if (typeof error !== "object" || error === null || !("code" in error) || "syscall" in error) return null;
   return typeof error.code === "string" && /^[0-9A-Z]{5}$/.test(error.code) ? error.code : null;
 }
 

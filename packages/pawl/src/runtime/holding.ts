@@ -60,6 +60,11 @@ export interface HoldingParts {
   readonly timers: Timers;
   readonly log: Log;
   readonly probe: Probe;
+  /**
+   * Whether the store surely counts the worker as alive. Asked for at every turn: a process that was stopped, or blocked,
+   * reads what came in meanwhile before its timers tell it that its lease has run out. Default: always.
+   */
+  readonly isAlive?: () => boolean;
 }
 
 /** In one write: it must not hold up the other runs that share the connection. */
@@ -77,8 +82,13 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
   let isTold = claimed.told;
   let isDropped = false;
 
+  const isHeld = (): boolean => {
+    isDropped ||= parts.isAlive?.() === false;
+    return !isDropped;
+  };
+
   const assertHeld = (): void => {
-    if (isDropped) throw new Lost();
+    if (!isHeld()) throw new Lost();
   };
 
   const probe = (point: CrashPoint): void => {
@@ -190,7 +200,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       isDropped = true;
     },
     get isHeld() {
-      return !isDropped;
+      return isHeld();
     },
     assertHeld,
   };

@@ -21,7 +21,7 @@ export interface StepsParts {
   readonly holding: Holding;
   readonly probe: Probe;
   readonly log: Log;
-  /** Called when a step has ended and its fact waits to be recorded. */
+  /** Called when a step has ended and its fact waits to be recorded, or when it does not begin because the run is lost. */
   readonly ended: () => void;
 }
 
@@ -44,7 +44,7 @@ export function createSteps({ claimed, holding, probe, log, ended }: StepsParts)
     const { key } = request;
     const beganAt = holding.time.estimate();
     probe("step.before");
-    if (!holding.isHeld) return;
+    if (!holding.isHeld) return ended();
     const result = await execute(request);
     probe("step.after");
     running.delete(key);

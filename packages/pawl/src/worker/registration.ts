@@ -11,6 +11,8 @@ export interface Registration {
   readonly aliveUntil: number | null;
   /** The time that the newest claim's answer gave under this id, once its runs are in their slots; null before the first. */
   claimsKnownTo: number | null;
+  /** Whether the store surely counts this id as alive, by this process's clock. */
+  isAlive(workerId: string): boolean;
   /** Registers unless that is done. */
   ensure(): Promise<void>;
   /** The store heard from this id no earlier than this instant of the process's clock. */
@@ -72,6 +74,7 @@ export function createRegistration(
     set claimsKnownTo(now) {
       claimsKnownTo = now;
     },
+    isAlive: (id) => id === workerId && aliveUntil !== null && clock.now() < aliveUntil,
     async ensure() {
       if (aliveUntil !== null) return;
       registering ??= register().finally(() => {

@@ -145,7 +145,10 @@ function assemble(deps: WorkerDeps, settings: WorkerSettings): Parts {
   const store = observeParks(deps.store, (dueInMs) => dueTimer.parked(dueInMs));
   const executor = createExecutor({
     slots,
-    begin: (claimed, workerId) => createExecution(claimed, { ...deps, store, workerId, findWorkflow }),
+    begin(claimed, workerId) {
+      const isAlive = (): boolean => registration.isAlive(workerId);
+      return createExecution(claimed, { ...deps, store, workerId, findWorkflow, isAlive });
+    },
     freed: (runId) => claimLoop.freed(runId),
   });
   const claimLoop = createClaimLoop({

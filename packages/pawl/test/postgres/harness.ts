@@ -27,6 +27,8 @@ export async function createPostgresHarness(
 ): Promise<PostgresHarness> {
   const schema = schemaName(name);
   const pool = new pg.Pool({ connectionString: url, max: 10 });
+  // Dropping the database may cut a connection that is just being closed.
+  pool.on("error", () => {});
   await createTestClock(pool, schema);
   const store = createPostgresStore({
     pool,

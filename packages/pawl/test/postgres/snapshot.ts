@@ -42,7 +42,10 @@ const members = Object.entries(queries).map(
 const query = `select json_build_object(${members.join(", ")}) as snapshot`;
 
 /** The whole state of a schema at one moment, in the form that the memory store's snapshot has. */
-export async function takeSnapshot(database: Pick<pg.ClientBase, "query">, schema: SchemaName): Promise<StoreSnapshot> {
+export async function takeSnapshot(
+  database: Pick<pg.ClientBase, "query">,
+  schema: SchemaName,
+): Promise<StoreSnapshot> {
   const named = { name: `snapshot_${schema.channel}`, text: bindSchema(query, schema, "") };
   const { rows } = await database.query<{ snapshot: StoreSnapshot }>(named);
   return rows[0]!.snapshot;

@@ -1,0 +1,1902 @@
+create schema "pawl";
+
+create type pawl.room as (
+  run_id          uuid,
+  epoch           integer,
+  last_seq        integer,
+  attempt         integer,
+  failures        smallint,
+  crashes         smallint,
+  suspicion       smallint,
+  told            boolean
+);
+
+create table pawl.audit (
+  id              uuid not null,
+  at              timestamp with time zone not null,
+  actor           text not null,
+  action          text not null,
+  run_id          uuid,
+  details         json,
+  constraint audit_pkey PRIMARY KEY (id)
+);
+
+create table pawl.event (
+  run_id          uuid not null,
+  at              timestamp with time zone not null,
+  began_at        timestamp with time zone,
+  due_at          timestamp with time zone,
+  worker_id       uuid,
+  seq             integer not null,
+  attempt         integer,
+  shard           smallint not null,
+  kind            text not null,
+  name            text,
+  data            json,
+  notes           json,
+  constraint event_pkey PRIMARY KEY (run_id, seq, shard),
+  constraint event_kind_check CHECK ((kind = ANY (ARRAY['step_intended'::text, 'step_completed'::text, 'step_failed'::text, 'step_retried'::text, 'timer_set'::text, 'timer_fired'::text, 'signal_received'::text, 'child_started'::text, 'child_ended'::text, 'cancel_requested'::text, 'paused'::text, 'resumed'::text, 'blocked'::text, 'attempt_failed'::text, 'attempt_crashed'::text, 'completed'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text, 'expired'::text]))),
+  constraint event_seq_check CHECK ((seq > 0))
+);
+
+create table pawl.inbox (
+  run_id          uuid not null,
+  id              uuid not null,
+  sent_at         timestamp with time zone not null,
+  taken_seq       integer,
+  shard           smallint not null,
+  topic           text collate "C" not null,
+  name            text,
+  idempotency_key text collate "C",
+  data            json,
+  notes           json,
+  constraint inbox_pkey PRIMARY KEY (run_id, id, shard)
+);
+
+create table pawl.key (
+  run_id          uuid not null,
+  version         integer not null,
+  shard           smallint not null,
+  key             text collate "C" not null,
+  workflow        text not null,
+  input_hash      bytea,
+  constraint key_pkey PRIMARY KEY (key, shard)
+);
+
+create table pawl.lease (
+  run_id          uuid not null,
+  worker_id       uuid not null,
+  claimed_at      timestamp with time zone not null,
+  began_at        timestamp with time zone,
+  epoch           integer not null,
+  last_seq        integer not null,
+  attempt         integer not null,
+  failures        smallint not null,
+  crashes         smallint not null,
+  suspicion       smallint not null,
+  crash_limit     smallint not null,
+  shard           smallint not null,
+  told            boolean not null,
+  constraint lease_pkey PRIMARY KEY (run_id, shard)
+) with (fillfactor=80, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=2000);
+
+create table pawl.migration (
+  version         integer not null,
+  name            text not null,
+  applied_at      timestamp with time zone default clock_timestamp() not null,
+  constraint migration_pkey PRIMARY KEY (version)
+);
+
+create table pawl.parked (
+  run_id          uuid not null,
+  parked_at       timestamp with time zone not null,
+  due_at          timestamp with time zone,
+  epoch           integer not null,
+  last_seq        integer not null,
+  attempt         integer not null,
+  failures        smallint not null,
+  crashes         smallint not null,
+  suspicion       smallint not null,
+  shard           smallint not null,
+  reason          text not null,
+  wants           text[] not null,
+  constraint parked_pkey PRIMARY KEY (run_id, shard),
+  constraint parked_reason_check CHECK ((reason = ANY (ARRAY['delayed'::text, 'waiting'::text, 'retry'::text, 'paused'::text, 'blocked'::text])))
+) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=2000);
+
+create table pawl.queue (
+  name            text collate "C" not null,
+  paused_at       timestamp with time zone,
+  concurrency     integer,
+  rate            integer,
+  rate_period_ms  integer,
+  settings        json,
+  constraint queue_pkey PRIMARY KEY (name)
+);
+
+create table pawl.ready (
+  run_id          uuid not null,
+  ready_at        timestamp with time zone not null,
+  expires_at      timestamp with time zone,
+  offered_to      uuid,
+  offered_until   timestamp with time zone,
+  epoch           integer not null,
+  last_seq        integer not null,
+  attempt         integer not null,
+  priority        integer not null,
+  version         integer not null,
+  failures        smallint not null,
+  crashes         smallint not null,
+  suspicion       smallint not null,
+  shard           smallint not null,
+  told            boolean not null,
+  suspect         boolean generated always as ((suspicion >= 2)) stored not null,
+  queue           text collate "C" not null,
+  workflow        text collate "C" not null,
+  fifo_key        text,
+  batch_key       text,
+  tenant          text,
+  constraint ready_pkey PRIMARY KEY (run_id, shard)
+) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=2000, autovacuum_analyze_scale_factor=0.2);
+
+create table pawl.run (
+  id              uuid not null,
+  parent_id       uuid,
+  root_id         uuid,
+  created_at      timestamp with time zone not null,
+  start_at        timestamp with time zone,
+  expires_at      timestamp with time zone,
+  deadline_at     timestamp with time zone,
+  ended_at        timestamp with time zone,
+  version         integer not null,
+  priority        integer not null,
+  depth           integer not null,
+  shard           smallint not null,
+  detached        boolean,
+  workflow        text not null,
+  queue           text not null,
+  status          text,
+  key             text,
+  parent_request  text,
+  fifo_key        text,
+  batch_key       text,
+  tenant          text,
+  tags            text[],
+  input           json,
+  input_notes     json,
+  output          json,
+  output_notes    json,
+  error           json,
+  error_notes     json,
+  published       json,
+  constraint run_pkey PRIMARY KEY (id, shard),
+  constraint run_check CHECK (((status IS NULL) = (ended_at IS NULL))),
+  constraint run_status_check CHECK ((status = ANY (ARRAY['completed'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text, 'expired'::text])))
+) with (fillfactor=85);
+
+create table pawl.schedule (
+  name            text collate "C" not null,
+  workflow        text not null,
+  version         integer not null,
+  cron            text not null,
+  time_zone       text not null,
+  paused_at       timestamp with time zone,
+  last_slot_at    timestamp with time zone,
+  next_slot_at    timestamp with time zone,
+  last_run_id     uuid,
+  run_count       bigint not null,
+  definition_hash text not null,
+  input           json,
+  input_notes     json,
+  constraint schedule_pkey PRIMARY KEY (name)
+);
+
+create table pawl.stream (
+  run_id          uuid not null,
+  at              timestamp with time zone not null,
+  position        integer not null,
+  shard           smallint not null,
+  name            text collate "C" not null,
+  data            json,
+  notes           json,
+  constraint stream_pkey PRIMARY KEY (run_id, name, "position", shard)
+);
+
+create table pawl.worker (
+  id              uuid not null,
+  started_at      timestamp with time zone not null,
+  heard_at        timestamp with time zone not null,
+  ended_at        timestamp with time zone,
+  swept_at        timestamp with time zone,
+  lease_ms        integer not null,
+  pid             integer not null,
+  concurrency     integer not null,
+  held_at_end     integer,
+  host            text not null,
+  queues          text[] not null,
+  constraint worker_pkey PRIMARY KEY (id)
+) with (fillfactor=70);
+
+create table pawl.worker_sample (
+  worker_id       uuid not null,
+  at              timestamp with time zone not null,
+  held            integer not null,
+  memory_bytes    bigint,
+  cpu_ratio       real,
+  settings        json,
+  constraint worker_sample_pkey PRIMARY KEY (worker_id, at)
+);
+
+CREATE INDEX event_at ON pawl.event USING brin (at);
+
+CREATE UNIQUE INDEX inbox_idempotency ON pawl.inbox USING btree (run_id, idempotency_key, shard) WHERE (idempotency_key IS NOT NULL);
+
+CREATE INDEX inbox_unread ON pawl.inbox USING btree (run_id, topic) WHERE (taken_seq IS NULL);
+
+CREATE INDEX lease_worker ON pawl.lease USING btree (worker_id, claimed_at);
+
+CREATE INDEX parked_due ON pawl.parked USING btree (shard, due_at) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX ready_claim ON pawl.ready USING btree (queue, workflow, version, suspect, priority, ready_at, uuid_send(run_id));
+
+CREATE INDEX ready_expiry ON pawl.ready USING btree (shard, expires_at) WHERE (expires_at IS NOT NULL);
+
+CREATE INDEX ready_suspect ON pawl.ready USING btree (queue, workflow, version, priority) WHERE suspect;
+
+CREATE INDEX run_parent ON pawl.run USING btree (parent_id) WHERE (parent_id IS NOT NULL);
+
+CREATE INDEX worker_unswept ON pawl.worker USING btree (id) WHERE (swept_at IS NULL);
+
+create view pawl.runs as
+ SELECT r.id,
+    r.workflow,
+    r.version,
+    r.queue,
+    r.priority,
+        CASE
+            WHEN (r.status IS NOT NULL) THEN r.status
+            WHEN (l.run_id IS NOT NULL) THEN 'running'::text
+            WHEN (y.run_id IS NOT NULL) THEN 'pending'::text
+            WHEN (p.reason = 'delayed'::text) THEN 'pending'::text
+            WHEN (p.reason = ANY (ARRAY['waiting'::text, 'retry'::text])) THEN 'waiting'::text
+            ELSE p.reason
+        END AS status,
+    r.key,
+    r.tags,
+    r.parent_id,
+    COALESCE(r.root_id, r.id) AS root_id,
+    r.depth,
+    COALESCE(l.epoch, y.epoch, p.epoch) AS epoch,
+    COALESCE(l.attempt, y.attempt, p.attempt) AS attempt,
+    COALESCE(l.failures, y.failures, p.failures) AS failures,
+    COALESCE(l.crashes, y.crashes, p.crashes) AS crashes,
+    l.worker_id,
+    l.claimed_at,
+    p.reason AS park_reason,
+    p.due_at,
+    p.wants,
+    r.created_at,
+    r.start_at,
+    r.expires_at,
+    r.deadline_at,
+    r.ended_at,
+    r.input,
+    r.input_notes,
+    r.output,
+    r.output_notes,
+    r.error,
+    r.error_notes,
+    r.shard
+   FROM (((pawl.run r
+     LEFT JOIN LATERAL ( SELECT y_1.run_id,
+            y_1.epoch,
+            y_1.attempt,
+            y_1.failures,
+            y_1.crashes
+           FROM pawl.ready y_1
+          WHERE ((r.status IS NULL) AND (y_1.shard = r.shard) AND (y_1.run_id = r.id))
+         OFFSET 0) y ON (true))
+     LEFT JOIN LATERAL ( SELECT l_1.run_id,
+            l_1.epoch,
+            l_1.attempt,
+            l_1.failures,
+            l_1.crashes,
+            l_1.worker_id,
+            l_1.claimed_at
+           FROM pawl.lease l_1
+          WHERE ((r.status IS NULL) AND (l_1.shard = r.shard) AND (l_1.run_id = r.id))
+         OFFSET 0) l ON (true))
+     LEFT JOIN LATERAL ( SELECT p_1.run_id,
+            p_1.epoch,
+            p_1.attempt,
+            p_1.failures,
+            p_1.crashes,
+            p_1.reason,
+            p_1.due_at,
+            p_1.wants
+           FROM pawl.parked p_1
+          WHERE ((r.status IS NULL) AND (p_1.shard = r.shard) AND (p_1.run_id = r.id))
+         OFFSET 0) p ON (true));
+
+create view pawl.steps as
+ SELECT run_id,
+    seq,
+    name,
+    kind,
+    attempt,
+    began_at,
+    at AS ended_at,
+    data,
+    notes,
+    shard
+   FROM pawl.event e
+  WHERE (kind = ANY (ARRAY['step_completed'::text, 'step_failed'::text]));
+
+create function pawl.append_events_v1(p_shard smallint, p_now timestamp with time zone, p_worker uuid, p_lost uuid[], e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into "pawl".event (shard, run_id, seq, at, kind, name, attempt, began_at, due_at, data, notes, worker_id)
+  select p_shard, e.run_id, e.seq, p_now, e.kind, e.name, e.attempt, to_timestamp(e.began_ms / 1000.0),
+         coalesce(date_trunc('milliseconds', p_now + e.delay_ms * interval '1 millisecond' + interval '999 microseconds'),
+                  to_timestamp(e.due_ms / 1000.0)),
+         e.data::json, e.notes::json,
+         case when e.kind in ('completed', 'failed', 'cancelled', 'timed_out', 'attempt_failed') then p_worker end
+    from unnest(e_runs, e_seqs, e_kinds, e_names, e_attempts, e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes)
+         e (run_id, seq, kind, name, attempt, began_ms, delay_ms, due_ms, data, notes)
+   where p_lost is null or e.run_id <> all (p_lost)
+  on conflict (shard, run_id, seq) do nothing;
+
+  -- Asked as `is null`, the planner may look through all that is unread, for each message taken.
+  if e_takes is not null then
+    with taken as materialized (
+      select i.place, e.seq
+        from unnest(e_runs, e_seqs, e_takes) e (run_id, seq, takes)
+       cross join lateral (
+         select i.ctid as place
+           from "pawl".inbox i
+          where i.shard = p_shard and i.run_id = e.run_id and i.id = e.takes and coalesce(i.taken_seq, -1) = -1
+            for update) i
+       where e.takes is not null and (p_lost is null or e.run_id <> all (p_lost))
+    )
+    update "pawl".inbox i set taken_seq = t.seq from taken t where i.ctid = t.place;
+  end if;
+end
+$function$;
+
+create function pawl.begin_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
+ RETURNS TABLE(run_id uuid)
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET lock_timeout TO '250ms'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+#variable_conflict use_column
+declare
+  v_held uuid[] := "pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+begin
+  update "pawl".lease l
+     set began_at = clock_timestamp()
+   where l.shard = p_shard and l.run_id = any (v_held) and l.began_at is null;
+
+  return query select h from unnest(v_held) h;
+end
+$function$;
+
+create function pawl.cancel_unbegun_v1(p_shard smallint, p_now timestamp with time zone, p_runs uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_ended uuid[];
+  v_seqs integer[];
+begin
+  -- Two statements: a due timer may move a run from parked to ready in between.
+  with gone as (
+    delete from "pawl".parked p
+     where p.shard = p_shard and p.run_id = any (p_runs) and p.epoch = 0
+       and exists (select 1 from "pawl".inbox i
+                    where i.shard = p_shard and i.run_id = p.run_id and i.taken_seq is null and i.topic = 'cancel' offset 0)
+    returning p.run_id, p.last_seq
+  )
+  select array_agg(g.run_id), array_agg(g.last_seq) into v_ended, v_seqs from gone g;
+  with gone as (
+    delete from "pawl".ready y
+     where y.shard = p_shard and y.run_id = any (p_runs) and y.epoch = 0
+       and exists (select 1 from "pawl".inbox i
+                    where i.shard = p_shard and i.run_id = y.run_id and i.taken_seq is null and i.topic = 'cancel' offset 0)
+    returning y.run_id, y.last_seq
+  )
+  select v_ended || array_agg(g.run_id), v_seqs || array_agg(g.last_seq) into v_ended, v_seqs from gone g;
+  if v_ended is null then
+    return;
+  end if;
+
+  with first as materialized (
+    select g.run_id, g.last_seq, m.place, m.data, m.notes
+      from unnest(v_ended, v_seqs) g (run_id, last_seq)
+     cross join lateral (
+       select i.ctid as place, i.data, i.notes
+         from "pawl".inbox i
+        where i.shard = p_shard and i.run_id = g.run_id and i.taken_seq is null and i.topic = 'cancel'
+        order by i.sent_at, i.id
+        limit 1
+          for update) m
+  ), taken as (
+    update "pawl".inbox i set taken_seq = f.last_seq + 1
+      from first f
+     where i.ctid = f.place
+  )
+  insert into "pawl".event (shard, run_id, seq, at, kind, data, notes)
+  select p_shard, f.run_id, f.last_seq + 1, p_now, 'cancel_requested', f.data, f.notes from first f
+   union all
+  select p_shard, f.run_id, f.last_seq + 2, p_now, 'cancelled', null, null from first f;
+
+  perform "pawl".wake_runs_v1(p_shard, p_now, "pawl".finish_runs_v1(p_shard, p_now, v_ended,
+    array_fill('cancelled'::text, array[cardinality(v_ended)]), null, null, null, null));
+end
+$function$;
+
+create function pawl.claim_runs_v1(p_shard smallint, p_worker uuid, p_limit integer, p_suspects boolean, p_begin boolean, p_queues text[], p_workflows text[], p_versions integer[], p_crash_limits smallint[], p_after_priorities integer[], p_after_ms double precision[], p_after_ids uuid[])
+ RETURNS TABLE(run_id uuid, epoch integer, last_seq integer, attempt integer, failures smallint, told boolean, workflow text, version integer, queue text, priority integer, ready_ms double precision, key text, parent_id uuid, root_id uuid, depth integer, input text, notes text, created_ms double precision, deadline_ms double precision)
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
+ SET jit TO 'off'
+AS $function$
+#variable_conflict use_column
+declare
+  v_now timestamptz := clock_timestamp();
+  v_lanes integer[];
+  v_priorities integer[];
+  v_ready_ats timestamptz[];
+  v_run_ids uuid[];
+  v_quotas integer[];
+  v_suspects_waiting boolean;
+begin
+  -- The first claimable row of each lane, and whether suspects wait in it.
+  select array_agg(l.lane) filter (where f.run_id is not null),
+         array_agg(f.priority) filter (where f.run_id is not null),
+         array_agg(f.ready_at) filter (where f.run_id is not null),
+         array_agg(f.run_id) filter (where f.run_id is not null),
+         coalesce(bool_or(s.waits), false)
+    into v_lanes, v_priorities, v_ready_ats, v_run_ids, v_suspects_waiting
+    from unnest(p_queues, p_workflows, p_versions, p_after_priorities, p_after_ms, p_after_ids)
+         with ordinality l (queue, workflow, version, priority, ready_ms, run_id, lane)
+    left join lateral (
+      select r.priority, r.ready_at, r.run_id
+        from "pawl".ready r
+       where r.shard = p_shard and r.suspect = p_suspects
+         and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
+         and (r.priority, r.ready_at, uuid_send(r.run_id))
+             > (l.priority, coalesce(to_timestamp(l.ready_ms / 1000.0), '-infinity'), uuid_send(l.run_id))
+       order by r.priority, r.ready_at, uuid_send(r.run_id)
+       limit 1) f on true
+    left join lateral (
+      select true as waits
+        from "pawl".ready r
+       where r.shard = p_shard and r.suspect
+         and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
+       order by r.priority
+       limit 1) s on true
+   where not exists (select 1 from "pawl".queue q where q.name = l.queue and q.paused_at is not null offset 0);
+
+  if v_lanes is null then
+    perform 1 from "pawl".worker w where w.id = p_worker and w.ended_at is null;
+  else
+    perform 1 from "pawl".worker w where w.id = p_worker and w.ended_at is null for key share;
+  end if;
+  if not found then
+    raise exception 'worker % has expired', p_worker using errcode = 'PW001';
+  end if;
+
+  if cardinality(v_lanes) = 1 then
+    v_quotas := array[p_limit];
+  elsif cardinality(v_lanes) > 1 then
+    select array_agg(coalesce(c.n, 0) order by l.place) into v_quotas
+      from generate_subscripts(v_lanes, 1) l (place)
+      left join (
+        select c.place, count(*)::integer as n
+          from (select l.place
+                  from unnest(v_lanes, v_priorities, v_ready_ats, v_run_ids)
+                       with ordinality l (lane, priority, ready_at, run_id, place)
+                 cross join lateral (
+                   select r.priority, r.ready_at, r.run_id
+                     from "pawl".ready r
+                    where r.shard = p_shard and r.suspect = p_suspects and r.queue = p_queues[l.lane]
+                      and r.workflow = p_workflows[l.lane] and r.version = p_versions[l.lane]
+                      and (r.priority, r.ready_at, uuid_send(r.run_id)) >= (l.priority, l.ready_at, uuid_send(l.run_id))
+                    order by r.priority, r.ready_at, uuid_send(r.run_id)
+                    limit p_limit) r
+                 order by r.priority, r.ready_at, r.run_id
+                 limit p_limit) c
+         group by c.place) c on c.place = l.place;
+  end if;
+
+  if v_lanes is not null then
+    -- Two lists of about a batch are joined by a hash, whatever the statistics: both count as ten rows or more.
+    return query
+    with picked as materialized (
+      select r.place, p_crash_limits[l.lane] as crash_limit
+        from unnest(v_lanes, v_quotas, v_priorities, v_ready_ats, v_run_ids) l (lane, quota, priority, ready_at, run_id)
+       cross join lateral (
+         select r.ctid as place
+           from "pawl".ready r
+          where r.shard = p_shard and r.suspect = p_suspects and r.queue = p_queues[l.lane]
+            and r.workflow = p_workflows[l.lane] and r.version = p_versions[l.lane]
+            and (r.priority, r.ready_at, uuid_send(r.run_id)) >= (l.priority, l.ready_at, uuid_send(l.run_id))
+          order by r.priority, r.ready_at, uuid_send(r.run_id)
+          limit l.quota
+            for update skip locked) r
+    ), gone as (
+      delete from "pawl".ready r
+       using picked p
+       where r.ctid = p.place
+      returning r.run_id, r.epoch + 1 as epoch, r.last_seq, r.attempt, r.failures, r.crashes, r.suspicion, r.told,
+                r.priority, r.ready_at, p.crash_limit
+    ), held as (
+      insert into "pawl".lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
+                                  crashes, suspicion, crash_limit, told)
+      select p_shard, g.run_id, p_worker, v_now, case when p_begin then v_now end, g.epoch, g.last_seq, g.attempt,
+             g.failures, g.crashes, g.suspicion, g.crash_limit, g.told
+        from gone g
+    ), claimed as materialized (
+      select r.id, r.workflow, r.version, r.queue, r.key, r.parent_id, r.root_id, r.depth, r.input, r.input_notes,
+             r.created_at, r.deadline_at
+        from "pawl".run r
+       where r.shard = p_shard and r.id = any (array(select g.run_id from gone g))
+    )
+    select g.run_id, g.epoch, g.last_seq, g.attempt, g.failures, g.told,
+           r.workflow, r.version, r.queue, g.priority, floor(extract(epoch from g.ready_at) * 1000)::float8, r.key,
+           r.parent_id, r.root_id, r.depth, r.input::text, r.input_notes::text,
+           floor(extract(epoch from r.created_at) * 1000)::float8, floor(extract(epoch from r.deadline_at) * 1000)::float8
+      from gone g
+      join claimed r on r.id = g.run_id;
+
+    -- A suspect just taken does not wait.
+    if p_suspects then
+      v_suspects_waiting := exists (
+        select 1
+          from unnest(p_queues, p_workflows, p_versions) l (queue, workflow, version)
+         cross join lateral (
+           select 1
+             from "pawl".ready r
+            where r.shard = p_shard and r.suspect
+              and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
+            order by r.priority
+            limit 1) r
+         where not exists (select 1 from "pawl".queue q where q.name = l.queue and q.paused_at is not null offset 0));
+    end if;
+  end if;
+
+  return query select null::uuid, null::integer, null::integer, null::integer, null::smallint, v_suspects_waiting,
+    null, null::integer, null, null::integer, null::float8, null, null::uuid, null::uuid, null::integer, null, null,
+    floor(extract(epoch from v_now) * 1000)::float8, null::float8;
+end
+$function$;
+
+create function pawl.create_runs_v1(p_shard smallint, p_runs json, p_keyed boolean)
+ RETURNS TABLE(run_id uuid, outcome text, owner_id uuid)
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET lock_timeout TO '250ms'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+#variable_conflict use_column
+declare
+  v_now timestamptz := clock_timestamp();
+  v_skip uuid[];
+begin
+  if not p_keyed then
+    perform "pawl".put_runs_v1(p_shard, v_now, p_runs, null);
+    return;
+  end if;
+
+  insert into "pawl".key (shard, key, run_id, workflow, version, input_hash)
+  select p_shard, n.key, n.id, n.workflow, n.version, "pawl".input_hash_v1(n.input)
+    from rows from (json_to_recordset(p_runs) as (id uuid, workflow text, version integer, input text, key text))
+         with ordinality as n (id, workflow, version, input, key, place)
+   where n.key is not null
+   order by n.key, n.place
+  on conflict (shard, key) do nothing;
+
+  return query
+  select n.id,
+         case when k.run_id = n.id then 'created'
+              when k.workflow = n.workflow and k.version = n.version
+                   and k.input_hash is not distinct from "pawl".input_hash_v1(n.input) then 'existing'
+              else 'conflict' end,
+         k.run_id
+    from json_to_recordset(p_runs) as n (id uuid, workflow text, version integer, input text, key text)
+   cross join lateral (
+     select k.run_id, k.workflow, k.version, k.input_hash
+       from "pawl".key k
+      where k.shard = p_shard and k.key = n.key
+     offset 0) k;
+
+  select array_agg(n.id) into v_skip
+    from json_to_recordset(p_runs) as n (id uuid, key text)
+   where exists (select 1 from "pawl".key k
+                  where k.shard = p_shard and k.key = n.key and k.run_id <> n.id
+                 offset 0);
+
+  perform "pawl".put_runs_v1(p_shard, v_now, p_runs, v_skip);
+end
+$function$;
+
+create function pawl.end_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_statuses text[], p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[], p_children json, e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[])
+ RETURNS TABLE(run_id uuid)
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET lock_timeout TO '250ms'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+#variable_conflict use_column
+declare
+  v_parents uuid[];
+  v_children uuid[];
+  v_locked uuid[];
+  v_held uuid[];
+  v_lost uuid[];
+  v_now timestamptz;
+begin
+  v_parents := "pawl".parents_of_v1(p_shard, p_runs);
+  v_children := "pawl".stopped_children_v1(p_shard, p_runs, p_statuses);
+  v_locked := p_runs || v_parents || v_children;
+  perform 1 from (select 1 from "pawl".run r
+                   where r.shard = p_shard and r.id = any (v_locked)
+                   order by r.id for no key update) r;
+  if cardinality(v_locked) > cardinality(p_runs) then
+    perform 1 from (select 1 from "pawl".lease l
+                     where l.shard = p_shard and l.run_id = any (v_locked)
+                     order by l.run_id for update) l;
+  end if;
+  v_held := "pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  v_lost := "pawl".lost_runs_v1(p_runs, v_held);
+  v_now := clock_timestamp();
+  -- An earlier write of this holder, its answer lost, may have added children while we waited for the lease.
+  if v_children is not null
+     and exists (select c from unnest("pawl".stopped_children_v1(p_shard, p_runs, p_statuses)) c
+                 except select c from unnest(v_children) c) then
+    raise exception 'children were added meanwhile' using errcode = 'serialization_failure';
+  end if;
+
+  perform "pawl".append_events_v1(p_shard, v_now, p_worker, v_lost, e_runs, e_seqs, e_kinds, e_names, e_attempts,
+                                    e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_takes);
+  if p_children is not null then
+    perform "pawl".put_children_v1(p_shard, v_now, p_children, v_lost);
+    v_children := "pawl".stopped_children_v1(p_shard, p_runs, p_statuses);
+  end if;
+  delete from "pawl".lease l where l.shard = p_shard and l.run_id = any (v_held);
+
+  if v_lost is null then
+    v_parents := "pawl".finish_runs_v1(p_shard, v_now, p_runs, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes);
+  else
+    v_parents := (
+      select "pawl".finish_runs_v1(p_shard, v_now, array_agg(i.id), array_agg(i.status), array_agg(i.output),
+                                     array_agg(i.output_notes), array_agg(i.error), array_agg(i.error_notes))
+        from unnest(p_runs, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes)
+             i (id, status, output, output_notes, error, error_notes)
+       where i.id = any (v_held)
+      having count(*) > 0);
+  end if;
+
+  if v_children is not null then
+    with told as (
+      insert into "pawl".inbox (shard, run_id, id, sent_at, topic, data)
+      select p_shard, c.id, (left(c.id::text, 24) || right(c.parent_id::text, 12))::uuid, v_now, 'cancel', '{"reason":"parent"}'::json
+        from "pawl".run c
+       where c.shard = p_shard and c.id = any (v_children) and (c.parent_id = any (v_held)) is true and c.status is null
+      on conflict do nothing
+      returning run_id
+    )
+    select v_parents || array_agg(t.run_id) into v_parents from told t;
+  end if;
+  perform "pawl".wake_runs_v1(p_shard, v_now, v_parents);
+
+  return query select h from unnest(v_held) h;
+end
+$function$;
+
+create function pawl.expire_runs_v1(p_shard smallint, p_now timestamp with time zone, p_runs uuid[])
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_expired uuid[];
+begin
+  with late as materialized (
+    select y.ctid as place
+      from "pawl".ready y
+     where y.shard = p_shard and y.run_id = any (p_runs) and (y.expires_at <= p_now) is true and y.epoch = 0
+     order by y.run_id
+       for update skip locked
+  ), gone as (
+    delete from "pawl".ready y using late
+     where y.ctid = late.place
+    returning y.run_id, y.last_seq
+  ), fact as (
+    insert into "pawl".event (shard, run_id, seq, at, kind)
+    select p_shard, g.run_id, g.last_seq + 1, p_now, 'expired' from gone g
+  )
+  select array_agg(g.run_id) into v_expired from gone g;
+  if v_expired is not null then
+    perform "pawl".wake_runs_v1(p_shard, p_now, "pawl".finish_runs_v1(p_shard, p_now, v_expired,
+      array_fill('expired'::text, array[cardinality(v_expired)]), null, null, null, null));
+  end if;
+  return coalesce(cardinality(v_expired), 0);
+end
+$function$;
+
+create function pawl.finish_runs_v1(p_shard smallint, p_now timestamp with time zone, p_runs uuid[], p_statuses text[], p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[])
+ RETURNS uuid[]
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_parents uuid[];
+begin
+  with target as materialized (
+    select r.place, i.status, i.output, i.output_notes, i.error, i.error_notes
+      from unnest(p_runs, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes)
+           i (id, status, output, output_notes, error, error_notes)
+     cross join lateral (
+       select r.ctid as place
+         from "pawl".run r
+        where r.shard = p_shard and r.id = i.id and r.status is null
+       offset 0) r
+  ), done as (
+    update "pawl".run r
+       set status = t.status, output = t.output::json, output_notes = t.output_notes::json,
+           error = t.error::json, error_notes = t.error_notes::json, ended_at = p_now
+      from target t
+     where r.ctid = t.place
+    returning r.id, r.parent_id, r.parent_request, r.status, r.output, r.error
+  ), told as (
+    insert into "pawl".inbox (shard, run_id, id, sent_at, topic, name, data)
+    select p_shard, d.parent_id, d.id, p_now, 'child', d.parent_request,
+           json_build_object('id', d.id, 'status', d.status, 'output', d.output, 'error', d.error)
+      from done d
+     where d.parent_id is not null
+       and exists (select 1 from "pawl".run parent
+                    where parent.shard = p_shard and parent.id = d.parent_id and parent.status is null
+                   offset 0)
+       and d.parent_id <> all (p_runs)
+    on conflict do nothing
+    returning run_id
+  )
+  select array_agg(distinct t.run_id) into v_parents from told t;
+
+  perform "pawl".hint_runs_v1('e', p_runs);
+  return v_parents;
+end
+$function$;
+
+create function pawl.heartbeat_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_claims_known_to_ms double precision)
+ RETURNS TABLE(run_id uuid, news text, now_ms double precision)
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET lock_timeout TO '1s'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET enable_sort TO 'off'
+ SET jit TO 'off'
+AS $function$
+#variable_conflict use_column
+declare
+  v_now timestamptz;
+  v_known_to timestamptz := to_timestamp(p_claims_known_to_ms / 1000.0);
+  v_unknown uuid[];
+begin
+  perform 1 from "pawl".worker w where w.id = p_worker for no key update;
+  v_now := clock_timestamp();
+  update "pawl".worker w
+     set heard_at = v_now
+   where w.id = p_worker and w.ended_at is null
+     and w.heard_at > v_now - w.lease_ms * interval '1 millisecond';
+  if not found then
+    return query select null::uuid, 'expired'::text, floor(extract(epoch from v_now) * 1000)::float8;
+    return;
+  end if;
+
+  -- Compared as sets: as a join it may cost the product of both.
+  v_unknown := array(
+    select u.run_id
+      from ((select l.run_id, l.epoch
+               from "pawl".lease l
+              where l.shard = p_shard and l.worker_id = p_worker and l.claimed_at <= v_known_to
+              order by l.claimed_at)
+            except
+            select k.run_id, k.epoch from unnest(p_runs, p_epochs) k (run_id, epoch)) u);
+  if v_unknown <> '{}' then
+    v_unknown := array(
+      select l.run_id
+        from "pawl".lease l
+       where l.shard = p_shard and l.run_id = any (v_unknown)
+         and (l.worker_id = p_worker) is true and l.claimed_at <= v_known_to
+       order by l.run_id
+         for update skip locked);
+    perform "pawl".return_leases_v1(p_shard, v_now, v_unknown);
+  end if;
+
+  return query
+  select u, 'returned'::text, null::float8 from unnest(v_unknown) u;
+  return query
+  select k.run_id, case when l.run_id is null then 'lost' else 'told' end, null::float8
+    from unnest(p_runs, p_epochs) k (run_id, epoch)
+    left join lateral (
+      select l.run_id, l.told
+        from "pawl".lease l
+       where l.shard = p_shard and l.run_id = k.run_id and l.epoch = k.epoch and (l.worker_id = p_worker) is true
+      offset 0) l on true
+   where l.run_id is null or l.told;
+  return query
+  select null::uuid, 'alive'::text, floor(extract(epoch from v_now) * 1000)::float8;
+end
+$function$;
+
+create function pawl.hint_ready_v1(p_queues text[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if p_queues is not null then
+    perform pg_notify('pawl_9b12b8e4295d095ce55e5154', 'r' || q) from unnest(p_queues) q group by q;
+  end if;
+end
+$function$;
+
+create function pawl.hint_runs_v1(p_kind text, p_runs uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if p_runs is not null then
+    perform pg_notify('pawl_9b12b8e4295d095ce55e5154', p_kind || string_agg(replace(r.id::text, '-', ''), ',' order by r.n))
+       from unnest(p_runs) with ordinality as r (id, n)
+      group by (r.n - 1) / 200;
+  end if;
+end
+$function$;
+
+create function pawl.input_hash_v1(p_input text)
+ RETURNS bytea
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+begin
+  return int8send(jsonb_hash_extended(p_input::jsonb, 0)) || int8send(jsonb_hash_extended(p_input::jsonb, 1));
+end
+$function$;
+
+create function pawl.list_runs_v1(p_shard smallint, p_before uuid, p_status text, p_workflow text, p_queue text, p_limit integer)
+ RETURNS SETOF pawl.runs
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
+ SET jit TO 'off'
+AS $function$
+begin
+  return query
+  select r.*
+    from "pawl".runs r
+   where r.shard = p_shard
+     and r.id < coalesce(p_before, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+     and (p_status is null or r.status = p_status)
+     and (p_workflow is null or r.workflow = p_workflow)
+     and (p_queue is null or r.queue = p_queue)
+   order by r.id desc
+   limit p_limit;
+end
+$function$;
+
+create function pawl.load_history_v1(p_shard smallint, p_run uuid, p_after_seq integer)
+ RETURNS TABLE(seq integer, kind text, name text, attempt integer, data text, notes text, at_ms double precision, began_ms double precision, due_ms double precision)
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+AS $function$
+#variable_conflict use_column
+begin
+  return query
+  select e.seq, e.kind, e.name, e.attempt, e.data::text, e.notes::text,
+         floor(extract(epoch from e.at) * 1000)::float8,
+         floor(extract(epoch from e.began_at) * 1000)::float8,
+         floor(extract(epoch from e.due_at) * 1000)::float8
+    from "pawl".event e
+   where e.shard = p_shard and e.run_id = p_run and e.seq > p_after_seq
+   order by e.seq;
+end
+$function$;
+
+create function pawl.lock_free_runs_v1(p_shard smallint, p_runs uuid[])
+ RETURNS uuid[]
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_locked uuid[];
+  v_busy uuid[];
+begin
+  if p_runs = '{}' then
+    return p_runs;
+  end if;
+  v_locked := p_runs || "pawl".parents_of_v1(p_shard, p_runs);
+  v_locked := array(
+    select r.id from "pawl".run r
+     where r.shard = p_shard and r.id = any (v_locked)
+     order by r.id
+       for no key update skip locked);
+
+  -- A record, a claim and a due timer hold only the row in the room.
+  v_busy := array(
+    (select l.run_id from "pawl".lease l where l.shard = p_shard and l.run_id = any (v_locked)
+      union all
+     select y.run_id from "pawl".ready y where y.shard = p_shard and y.run_id = any (v_locked)
+      union all
+     select p.run_id from "pawl".parked p where p.shard = p_shard and p.run_id = any (v_locked))
+    except
+    (select l.run_id from (select l.run_id from "pawl".lease l
+                            where l.shard = p_shard and l.run_id = any (v_locked) for update skip locked) l
+      union all
+     select y.run_id from (select y.run_id from "pawl".ready y
+                            where y.shard = p_shard and y.run_id = any (v_locked) for update skip locked) y
+      union all
+     select p.run_id from (select p.run_id from "pawl".parked p
+                            where p.shard = p_shard and p.run_id = any (v_locked) for update skip locked) p));
+  return array(select r.id from "pawl".run r
+                where r.shard = p_shard and r.id = any (v_locked) and r.id = any (p_runs) and r.id <> all (v_busy)
+                  and (r.parent_id is null or (r.parent_id = any (v_locked) and r.parent_id <> all (v_busy))));
+end
+$function$;
+
+create function pawl.lock_leases_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
+ RETURNS uuid[]
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return array(
+    select l.run_id
+      from (select i.run_id, i.epoch from unnest(p_runs, p_epochs) i (run_id, epoch) order by i.run_id) i
+     cross join lateral (
+       select l.run_id
+         from "pawl".lease l
+        where l.shard = p_shard and l.run_id = i.run_id and l.epoch = i.epoch and (l.worker_id = p_worker) is true
+          for update) l);
+end
+$function$;
+
+create function pawl.lost_runs_v1(p_runs uuid[], p_held uuid[])
+ RETURNS uuid[]
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+begin
+  if cardinality(p_runs) = cardinality(p_held) then
+    return null;
+  end if;
+  return array(select r from unnest(p_runs) r except select h from unnest(p_held) h);
+end
+$function$;
+
+create function pawl.newest_seq_v1(p_shard smallint, p_run uuid)
+ RETURNS integer
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+begin
+  return coalesce((select e.seq from "pawl".event e
+                    where e.shard = p_shard and e.run_id = p_run
+                    order by e.seq desc limit 1), 0);
+end
+$function$;
+
+create function pawl.parents_of_v1(p_shard smallint, p_runs uuid[])
+ RETURNS uuid[]
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return array(
+    select c.parent_id
+      from (select r.parent_id from "pawl".run r where r.shard = p_shard and r.id = any (p_runs) offset 0) c
+     where c.parent_id is not null);
+end
+$function$;
+
+create function pawl.park_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_last_seqs integer[], p_reasons text[], p_due_ms double precision[], p_delay_ms double precision[], p_wants text[], p_failed boolean[], p_children json, e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[])
+ RETURNS TABLE(run_id uuid, outcome text, told boolean, seq integer, due_ms double precision, now_ms double precision, message_id uuid, topic text, name text, data text, notes text, sent_ms double precision)
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET lock_timeout TO '250ms'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+#variable_conflict use_column
+declare
+  v_held uuid[];
+  v_late uuid[];
+  v_lost uuid[];
+  v_told uuid[];
+  v_due timestamptz[];
+  v_now timestamptz;
+  v_now_ms float8;
+begin
+  perform 1 from (select 1 from "pawl".run r
+                   where r.shard = p_shard and r.id = any (p_runs)
+                   order by r.id for no key update) r;
+  v_held := "pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  -- An earlier try of a holder that has gone on since is too late: it knows neither the history nor what the run wants.
+  v_late := array(
+    select i.run_id
+      from unnest(p_runs, p_last_seqs) i (run_id, last_seq)
+     where exists (select 1 from "pawl".event e
+                    where e.shard = p_shard and e.run_id = i.run_id and e.seq > i.last_seq
+                   offset 0));
+  if v_late <> '{}' then
+    v_held := array(select h from unnest(v_held) h except select r from unnest(v_late) r);
+  end if;
+  v_lost := "pawl".lost_runs_v1(p_runs, v_held);
+  v_now := clock_timestamp();
+  v_now_ms := floor(extract(epoch from v_now) * 1000);
+
+  if e_runs is not null then
+    perform "pawl".append_events_v1(p_shard, v_now, p_worker, v_lost, e_runs, e_seqs, e_kinds, e_names, e_attempts,
+                                      e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_takes);
+  end if;
+  if p_children is not null then
+    perform "pawl".put_children_v1(p_shard, v_now, p_children, v_lost);
+  end if;
+
+  -- Due: the earliest of what the holder knows and the timers set just now.
+  v_due := array(
+    select min(d.due_at)
+      from (select i.run_id, i.place, least(to_timestamp(i.due_ms / 1000.0),
+                     date_trunc('milliseconds', v_now + i.delay_ms * interval '1 millisecond' + interval '999 microseconds'))
+                     as due_at
+              from unnest(p_runs, p_due_ms, p_delay_ms) with ordinality i (run_id, due_ms, delay_ms, place)
+             union all
+            select n.run_id, null, e.due_at
+              from unnest(e_runs, e_seqs, e_kinds) n (run_id, seq, kind)
+             cross join lateral (
+               select e.due_at
+                 from "pawl".event e
+                where e.shard = p_shard and e.run_id = n.run_id and e.seq = n.seq
+               offset 0) e
+             where n.kind = 'timer_set') d
+     group by d.run_id
+     order by min(d.place));
+
+  select array_agg(i.run_id) into v_told
+    from unnest(p_runs, p_wants) i (run_id, wants)
+   where (v_lost is null or i.run_id <> all (v_lost))
+     and exists (select 1 from "pawl".inbox m
+                  where m.shard = p_shard and m.run_id = i.run_id and m.taken_seq is null
+                    and m.topic = any (i.wants::text[])
+                 offset 0);
+  if v_told is not null then
+    update "pawl".lease l set told = false where l.shard = p_shard and l.run_id = any (v_told) and l.told;
+  end if;
+
+  with parking as materialized (
+    select l.place, i.last_seq, i.reason, i.due_at, i.wants::text[] as wants, i.failed::integer as failed
+      from unnest(p_runs, p_epochs, p_last_seqs, p_reasons, v_due, p_wants, p_failed)
+           i (run_id, epoch, last_seq, reason, due_at, wants, failed)
+     cross join lateral (
+       select l.ctid as place
+         from "pawl".lease l
+        where l.shard = p_shard and l.run_id = i.run_id and l.epoch = i.epoch and (l.worker_id = p_worker) is true
+       offset 0) l
+     where (v_lost is null or i.run_id <> all (v_lost))
+       and (v_told is null or i.run_id <> all (v_told))
+       and (i.due_at is null or i.due_at > v_now or i.failed or i.reason in ('paused', 'blocked'))
+  ), gone as (
+    delete from "pawl".lease l
+     using parking i
+     where l.ctid = i.place
+    returning l.run_id, l.epoch, i.last_seq, l.attempt + i.failed as attempt, l.failures + i.failed as failures,
+              i.reason, i.due_at, i.wants
+  )
+  insert into "pawl".parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes,
+                               suspicion, reason, wants)
+  select p_shard, g.run_id, v_now, g.due_at, g.epoch, g.last_seq, g.attempt, g.failures, 0, 0, g.reason, g.wants
+    from gone g;
+
+  return query
+  select i.run_id,
+         case when l.told is null then 'parked' when i.run_id = any (v_told) then 'told' else 'due' end,
+         coalesce(l.told, false), null::integer, floor(extract(epoch from i.due_at) * 1000)::float8, v_now_ms,
+         null::uuid, null, null, null, null, null::float8
+    from unnest(p_runs, v_due) i (run_id, due_at)
+    left join lateral (
+      select l.told
+        from "pawl".lease l
+       where l.shard = p_shard and l.run_id = i.run_id
+      offset 0) l on true
+   where v_lost is null or i.run_id <> all (v_lost);
+  if e_delay_ms is not null or e_due_ms is not null then
+    return query
+    select e.run_id, null, null::boolean, e.seq, floor(extract(epoch from e.due_at) * 1000)::float8, v_now_ms,
+           null::uuid, null, null, null, null, null::float8
+      from unnest(e_runs, e_seqs, e_kinds) n (run_id, seq, kind)
+     cross join lateral (
+       select e.run_id, e.seq, e.due_at
+         from "pawl".event e
+        where e.shard = p_shard and e.run_id = n.run_id and e.seq = n.seq
+       offset 0) e
+     where n.kind = 'timer_set' and (v_lost is null or n.run_id <> all (v_lost));
+  end if;
+  if v_told is not null then
+    return query
+    select i.run_id, null, null::boolean, null::integer, null::float8, v_now_ms, i.id, i.topic, i.name, i.data::text, i.notes::text,
+           floor(extract(epoch from i.sent_at) * 1000)::float8
+      from "pawl".inbox i
+     where i.shard = p_shard and i.run_id = any (v_told) and i.taken_seq is null
+     order by i.sent_at, i.id;
+  end if;
+end
+$function$;
+
+create function pawl.pause_runs_v1(p_shard smallint, p_now timestamp with time zone, p_runs uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_paused uuid[];
+begin
+  v_paused := array(
+    select r from unnest(p_runs) r
+     where exists (select 1 from "pawl".inbox i
+                    where i.shard = p_shard and i.run_id = r and i.taken_seq is null and i.topic = 'pause' offset 0)
+       and not exists (select 1 from "pawl".inbox i
+                        where i.shard = p_shard and i.run_id = r and i.taken_seq is null and i.topic = 'cancel' offset 0));
+
+  -- Two statements: a due timer may move a run from parked to ready in between.
+  with still as (
+    update "pawl".parked p
+       set reason = 'paused', due_at = null, wants = '{cancel,resume}', last_seq = p.last_seq + 1, parked_at = p_now
+     where p.shard = p_shard and p.run_id = any (v_paused) and p.reason <> 'paused'
+    returning p.run_id, p.last_seq
+  )
+  insert into "pawl".event (shard, run_id, seq, at, kind)
+  select p_shard, s.run_id, s.last_seq, p_now, 'paused' from still s;
+
+  with gone as (
+    delete from "pawl".ready y
+     where y.shard = p_shard and y.run_id = any (v_paused)
+    returning y.run_id, y.epoch, y.last_seq + 1 as last_seq, y.attempt, y.failures, y.crashes, y.suspicion
+  ), put as (
+    insert into "pawl".parked (shard, run_id, parked_at, epoch, last_seq, attempt, failures, crashes, suspicion,
+                                 reason, wants)
+    select p_shard, g.run_id, p_now, g.epoch, g.last_seq, g.attempt, g.failures, g.crashes, g.suspicion,
+           'paused', '{cancel,resume}'::text[]
+      from gone g
+  )
+  insert into "pawl".event (shard, run_id, seq, at, kind)
+  select p_shard, g.run_id, g.last_seq, p_now, 'paused' from gone g;
+end
+$function$;
+
+create function pawl.put_children_v1(p_shard smallint, p_now timestamp with time zone, p_children json, p_lost uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_skip uuid[];
+begin
+  if p_lost is not null then
+    select array_agg(n.id) into v_skip
+      from json_to_recordset(p_children) as n (id uuid, parent_id uuid)
+     where n.parent_id = any (p_lost);
+  end if;
+  perform "pawl".put_runs_v1(p_shard, p_now, p_children, v_skip);
+end
+$function$;
+
+create function pawl.put_ready_v1(p_shard smallint, p_now timestamp with time zone, p_rooms pawl.room[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_queues text[];
+begin
+  if p_rooms is null then
+    return;
+  end if;
+  with put as (
+    insert into "pawl".ready (shard, run_id, ready_at, expires_at, epoch, last_seq, attempt, priority, version,
+                                failures, crashes, suspicion, told, queue, workflow)
+    select p_shard, m.run_id, p_now, r.expires_at, m.epoch, m.last_seq, m.attempt, r.priority, r.version,
+           m.failures, m.crashes, m.suspicion, m.told, r.queue, r.workflow
+      from unnest(p_rooms) m
+     cross join lateral (
+       select r.expires_at, r.priority, r.version, r.queue, r.workflow
+         from "pawl".run r
+        where r.shard = p_shard and r.id = m.run_id
+       offset 0) r
+    returning queue
+  )
+  select array_agg(distinct p.queue) into v_queues from put p;
+  perform "pawl".hint_ready_v1(v_queues);
+end
+$function$;
+
+create function pawl.put_runs_v1(p_shard smallint, p_now timestamp with time zone, p_runs json, p_skip uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_queues text[];
+begin
+  with born as (
+    insert into "pawl".run (shard, id, workflow, version, queue, priority, input, input_notes, key, created_at,
+                              start_at, expires_at, deadline_at, parent_id, parent_request, root_id, depth)
+    select p_shard, n.id, n.workflow, n.version, n.queue, n.priority, n.input::json, n.notes::json, n.key, p_now,
+           to_timestamp(n.start_ms / 1000.0), to_timestamp(n.expires_ms / 1000.0),
+           least(to_timestamp(n.deadline_ms / 1000.0), parent.deadline_at),
+           n.parent_id, n.parent_request, coalesce(parent.root_id, parent.id), coalesce(parent.depth + 1, 0)
+      from json_to_recordset(p_runs) as n (id uuid, workflow text, version integer, queue text, priority integer,
+             input text, notes text, key text, start_ms float8, expires_ms float8, deadline_ms float8,
+             parent_id uuid, parent_request text)
+      left join lateral (
+        select p.id, p.root_id, p.depth, p.deadline_at
+          from "pawl".run p
+         where p.shard = p_shard and p.id = n.parent_id
+        offset 0) parent on true
+     where p_skip is null or n.id <> all (p_skip)
+    on conflict (shard, id) do nothing
+    returning id, queue, workflow, version, priority, expires_at, start_at
+  ), delayed as (
+    insert into "pawl".parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes,
+                                 suspicion, reason, wants)
+    select p_shard, b.id, p_now, b.start_at, 0, 0, 1, 0, 0, 0, 'delayed', '{cancel,pause}'::text[]
+      from born b
+     where b.start_at > p_now
+  ), now_ready as (
+    insert into "pawl".ready (shard, run_id, ready_at, expires_at, epoch, last_seq, attempt, priority, version,
+                                failures, crashes, suspicion, told, queue, workflow)
+    select p_shard, b.id, p_now, b.expires_at, 0, 0, 1, b.priority, b.version, 0, 0, 0, false, b.queue, b.workflow
+      from born b
+     where b.start_at is null or b.start_at <= p_now
+    returning queue
+  )
+  select array_agg(distinct r.queue) into v_queues from now_ready r;
+
+  perform "pawl".hint_ready_v1(v_queues);
+end
+$function$;
+
+create function pawl.read_ends_v1(p_shard smallint, p_runs uuid[])
+ RETURNS TABLE(id uuid, status text, output text, output_notes text, error text, error_notes text)
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+#variable_conflict use_column
+begin
+  return query
+  select r.id, r.status, r.output::text, r.output_notes::text, r.error::text, r.error_notes::text
+    from "pawl".run r
+   where r.shard = p_shard and r.id = any (p_runs);
+end
+$function$;
+
+create function pawl.read_inbox_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
+ RETURNS TABLE(run_id uuid, message_id uuid, topic text, name text, data text, notes text, sent_ms double precision)
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET lock_timeout TO '250ms'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+#variable_conflict use_column
+declare
+  v_held uuid[] := "pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+begin
+  update "pawl".lease l set told = false where l.shard = p_shard and l.run_id = any (v_held) and l.told;
+
+  return query select h, null::uuid, null, null, null, null, null::float8 from unnest(v_held) h;
+  return query
+  select i.run_id, i.id, i.topic, i.name, i.data::text, i.notes::text, floor(extract(epoch from i.sent_at) * 1000)::float8
+    from "pawl".inbox i
+   where i.shard = p_shard and i.run_id = any (v_held) and i.taken_seq is null
+   order by i.sent_at, i.id;
+end
+$function$;
+
+create function pawl.read_run_v1(p_shard smallint, p_run uuid)
+ RETURNS SETOF pawl.runs
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+begin
+  return query select r.* from "pawl".runs r where r.shard = p_shard and r.id = p_run;
+end
+$function$;
+
+create function pawl.record_events_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_children json, e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[])
+ RETURNS TABLE(run_id uuid, told boolean, seq integer, due_ms double precision, now_ms double precision)
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET lock_timeout TO '250ms'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+#variable_conflict use_column
+declare
+  v_held uuid[] := "pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  v_lost uuid[] := "pawl".lost_runs_v1(p_runs, v_held);
+  v_now timestamptz := clock_timestamp();
+  v_now_ms float8 := floor(extract(epoch from v_now) * 1000);
+begin
+  perform "pawl".append_events_v1(p_shard, v_now, p_worker, v_lost, e_runs, e_seqs, e_kinds, e_names, e_attempts,
+                                    e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_takes);
+  if p_children is not null then
+    perform "pawl".put_children_v1(p_shard, v_now, p_children, v_lost);
+  end if;
+
+  return query
+  select l.run_id, l.told, null::integer, null::float8, v_now_ms
+    from "pawl".lease l
+   where l.shard = p_shard and l.run_id = any (v_held);
+  if e_delay_ms is not null or e_due_ms is not null then
+    return query
+    select e.run_id, null::boolean, e.seq, floor(extract(epoch from e.due_at) * 1000)::float8, v_now_ms
+      from unnest(e_runs, e_seqs, e_kinds) n (run_id, seq, kind)
+     cross join lateral (
+       select e.run_id, e.seq, e.due_at
+         from "pawl".event e
+        where e.shard = p_shard and e.run_id = n.run_id and e.seq = n.seq
+       offset 0) e
+     where n.kind = 'timer_set' and (v_lost is null or n.run_id <> all (v_lost));
+  end if;
+end
+$function$;
+
+create function pawl.recover_leases_v1(p_shard smallint, p_now timestamp with time zone, p_dead uuid[], p_runs uuid[])
+ RETURNS TABLE(recovered integer, failed integer)
+ LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+declare
+  v_runs uuid[];
+  v_failed uuid[];
+  v_error text := '{"name":"PawlError","code":"WORKER_CRASHED","message":"The worker died while it ran this, as often as the crash limit allows."}';
+begin
+  v_runs := array(select l.run_id from "pawl".lease l
+                   where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = any (p_dead)) is true
+                   order by l.run_id
+                     for update skip locked);
+
+  insert into "pawl".event (shard, run_id, seq, at, kind, attempt, began_at, worker_id, data)
+  select p_shard, l.run_id,
+         "pawl".newest_seq_v1(p_shard, l.run_id) + 1,
+         p_now, 'attempt_crashed', l.attempt, l.began_at, l.worker_id,
+         json_build_object('workerId', l.worker_id, 'alone', w.held_at_end = 1)
+    from "pawl".lease l
+   cross join lateral (select w.held_at_end from "pawl".worker w where w.id = l.worker_id offset 0) w
+   where l.shard = p_shard and l.run_id = any (v_runs) and l.began_at is not null;
+
+  with crashed as materialized (
+    select l.ctid as place, w.alone
+      from "pawl".lease l
+     cross join lateral (
+       select (w.held_at_end = 1)::integer as alone
+         from "pawl".worker w
+        where w.id = l.worker_id
+       offset 0) w
+     where l.shard = p_shard and l.run_id = any (v_runs) and l.began_at is not null
+  )
+  update "pawl".lease l
+     set crashes = l.crashes + c.alone,
+         suspicion = greatest(l.suspicion + 1 - c.alone, 2 * c.alone),
+         attempt = l.attempt + 1
+    from crashed c
+   where l.ctid = c.place;
+
+  with gone as (
+    delete from "pawl".lease l
+     where l.shard = p_shard and l.run_id = any (v_runs) and l.began_at is not null and l.crashes >= l.crash_limit
+    returning l.run_id
+  ), fact as (
+    insert into "pawl".event (shard, run_id, seq, at, kind, data)
+    select p_shard, g.run_id,
+           "pawl".newest_seq_v1(p_shard, g.run_id) + 1,
+           p_now, 'failed', v_error::json
+      from gone g
+  )
+  select array_agg(g.run_id) into v_failed from gone g;
+
+  -- Before the parents are told: one of them may be among those given back.
+  perform "pawl".return_leases_v1(p_shard, p_now, v_runs);
+  if v_failed is not null then
+    perform "pawl".wake_runs_v1(p_shard, p_now, "pawl".finish_runs_v1(p_shard, p_now, v_failed,
+      array_fill('failed'::text, array[cardinality(v_failed)]), null, null,
+      array_fill(v_error, array[cardinality(v_failed)]), null));
+  end if;
+  return query select cardinality(v_runs) - coalesce(cardinality(v_failed), 0), coalesce(cardinality(v_failed), 0);
+end
+$function$;
+
+create function pawl.register_worker_v1(p_worker uuid, p_lease_ms integer, p_host text, p_pid integer, p_queues text[], p_concurrency integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  insert into "pawl".worker (id, started_at, heard_at, lease_ms, host, pid, queues, concurrency)
+  values (p_worker, clock_timestamp(), clock_timestamp(), p_lease_ms, p_host, p_pid, p_queues, p_concurrency)
+  on conflict do nothing;
+end
+$function$;
+
+create function pawl.release_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
+ RETURNS TABLE(run_id uuid)
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET lock_timeout TO '250ms'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+#variable_conflict use_column
+declare
+  v_held uuid[] := "pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+begin
+  perform "pawl".return_leases_v1(p_shard, clock_timestamp(), v_held);
+  return query select h from unnest(v_held) h;
+end
+$function$;
+
+create function pawl.resume_runs_v1(p_shard smallint, p_now timestamp with time zone, p_runs uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_resumed uuid[];
+  v_rooms "pawl".room[];
+begin
+  with resumed as materialized (
+    select distinct on (i.run_id) i.run_id, i.sent_at, i.id
+      from "pawl".inbox i
+     where i.shard = p_shard and i.run_id = any (p_runs) and i.taken_seq is null and i.topic = 'resume'
+       and (exists (select 1 from "pawl".parked p where p.shard = p_shard and p.run_id = i.run_id offset 0)
+            or exists (select 1 from "pawl".ready y where y.shard = p_shard and y.run_id = i.run_id offset 0))
+     order by i.run_id, i.sent_at desc, i.id desc
+  ), void as materialized (
+    select i.place
+      from resumed r
+     cross join lateral (
+       select i.ctid as place
+         from "pawl".inbox i
+        where i.shard = p_shard and i.run_id = r.run_id and i.taken_seq is null and i.topic in ('pause', 'resume')
+          and (i.sent_at, i.id) <= (r.sent_at, r.id)
+          for update) i
+  ), taken as (
+    update "pawl".inbox i set taken_seq = 0 from void v where i.ctid = v.place
+  )
+  select array_agg(r.run_id) into v_resumed from resumed r;
+
+  with woken as (
+    delete from "pawl".parked p
+     where p.shard = p_shard and p.run_id = any (v_resumed) and p.reason = 'paused'
+    returning p.run_id, p.epoch, p.last_seq + 1 as last_seq, p.attempt, p.failures, p.crashes, p.suspicion
+  ), fact as (
+    insert into "pawl".event (shard, run_id, seq, at, kind)
+    select p_shard, w.run_id, w.last_seq, p_now, 'resumed' from woken w
+  )
+  select array_agg((w.run_id, w.epoch, w.last_seq, w.attempt, w.failures, w.crashes, w.suspicion, true)::"pawl".room)
+    into v_rooms from woken w;
+  perform "pawl".put_ready_v1(p_shard, p_now, v_rooms);
+end
+$function$;
+
+create function pawl.retire_worker_v1(p_shard smallint, p_worker uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET lock_timeout TO '1s'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET enable_sort TO 'off'
+ SET jit TO 'off'
+AS $function$
+declare
+  v_now timestamptz;
+  v_runs uuid[];
+begin
+  perform 1 from "pawl".worker w where w.id = p_worker for update;
+  v_now := clock_timestamp();
+  v_runs := array(select l.run_id from "pawl".lease l
+                   where l.shard = p_shard and l.worker_id = p_worker
+                   order by l.claimed_at);
+  v_runs := array(select l.run_id from "pawl".lease l
+                   where l.shard = p_shard and l.run_id = any (v_runs) and (l.worker_id = p_worker) is true
+                   order by l.run_id for update);
+  perform "pawl".return_leases_v1(p_shard, v_now, v_runs);
+  update "pawl".worker w set ended_at = coalesce(w.ended_at, v_now), swept_at = v_now where w.id = p_worker;
+end
+$function$;
+
+create function pawl.return_leases_v1(p_shard smallint, p_now timestamp with time zone, p_runs uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_rooms "pawl".room[];
+begin
+  with gone as (
+    delete from "pawl".lease l
+     where l.shard = p_shard and l.run_id = any (p_runs)
+    returning l.run_id, l.epoch, l.attempt, l.failures, l.crashes, l.suspicion
+  )
+  select array_agg((g.run_id, g.epoch, "pawl".newest_seq_v1(p_shard, g.run_id), g.attempt, g.failures, g.crashes,
+                    g.suspicion, true)::"pawl".room)
+    into v_rooms from gone g;
+  perform "pawl".put_ready_v1(p_shard, p_now, v_rooms);
+end
+$function$;
+
+create function pawl.stopped_children_v1(p_shard smallint, p_runs uuid[], p_statuses text[])
+ RETURNS uuid[]
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if 'cancelled' <> all (p_statuses) and 'timed_out' <> all (p_statuses) then
+    return null;
+  end if;
+  return array(
+    select c.id
+      from unnest(p_runs, p_statuses) i (id, status)
+     cross join lateral (
+       select c.id
+         from "pawl".run c
+        where c.shard = p_shard and c.parent_id = i.id and c.status is null and c.detached is not true
+       offset 0) c
+     where i.status in ('cancelled', 'timed_out'));
+end
+$function$;
+
+create function pawl.sweep_v1(p_shard smallint, p_limit integer, p_after uuid)
+ RETURNS TABLE(expired_workers integer, recovered integer, failed integer, expired_runs integer, rescued integer, after_id uuid, more boolean)
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET lock_timeout TO '250ms'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
+ SET jit TO 'off'
+AS $function$
+#variable_conflict use_column
+declare
+  v_now timestamptz := clock_timestamp();
+  v_dead uuid[];
+  v_ended integer := 0;
+  v_recovered integer := 0;
+  v_failed integer := 0;
+  v_expired integer := 0;
+  v_rescued integer := 0;
+  v_more boolean := false;
+  v_candidates uuid[];
+  v_locked uuid[];
+  v_told uuid[];
+  v_after uuid;
+  v_looked integer;
+begin
+  if exists (select 1 from "pawl".worker w
+              where w.swept_at is null
+                and (w.ended_at is not null or w.heard_at <= v_now - w.lease_ms * interval '1 millisecond')) then
+    v_dead := array(select w.id from "pawl".worker w
+                     where w.swept_at is null
+                       and (w.ended_at is not null or w.heard_at <= v_now - w.lease_ms * interval '1 millisecond')
+                     order by w.id
+                       for update skip locked);
+    update "pawl".worker w
+       set ended_at = v_now,
+           held_at_end = (select count(*)
+                            from (select 1 from "pawl".lease l
+                                   where l.shard = p_shard and l.worker_id = w.id and l.began_at is not null
+                                   order by l.claimed_at
+                                  offset 0) l)
+     where w.id = any (v_dead) and w.ended_at is null;
+    get diagnostics v_ended = row_count;
+
+    v_candidates := array(
+      select l.run_id
+        from unnest(v_dead) d (id)
+       cross join lateral (
+         select l.run_id
+           from "pawl".lease l
+          where l.shard = p_shard and l.worker_id = d.id
+          order by l.claimed_at
+         offset 0) l
+       order by l.run_id
+       limit p_limit);
+    v_locked := "pawl".lock_free_runs_v1(p_shard, v_candidates);
+    select r.recovered, r.failed into v_recovered, v_failed from "pawl".recover_leases_v1(p_shard, v_now, v_dead, v_locked) r;
+    v_more := v_recovered + v_failed = p_limit;
+
+    update "pawl".worker w
+       set swept_at = v_now
+     where w.id = any (v_dead)
+       and not exists (select 1 from "pawl".lease l
+                        where l.shard = p_shard and l.worker_id = w.id
+                        order by l.claimed_at
+                       offset 0);
+  end if;
+
+  v_candidates := array(select y.run_id from "pawl".ready y
+                         where y.shard = p_shard and y.expires_at <= v_now and y.epoch = 0
+                         order by y.expires_at limit p_limit);
+  if v_candidates <> '{}' then
+    v_expired := "pawl".expire_runs_v1(p_shard, v_now, "pawl".lock_free_runs_v1(p_shard, v_candidates));
+    v_more := v_more or v_expired = p_limit;
+  end if;
+
+  -- Overlooked: parked runs that are told, and cancels, pauses and resumes that nobody has passed on.
+  select array_agg(distinct m.run_id) filter (where m.is_overlooked), count(*), max(m.place)
+    into v_told, v_looked, v_after
+    from (select u.run_id, u.run_id::text as place,
+                 exists (select 1 from "pawl".parked p
+                          where p.shard = p_shard and p.run_id = u.run_id
+                            and exists (select 1 from "pawl".inbox i
+                                         where i.shard = p_shard and i.run_id = u.run_id and i.taken_seq is null
+                                           and i.topic = any (p.wants)
+                                        offset 0)
+                         offset 0)
+                 or u.topic in ('cancel', 'pause', 'resume')
+                    and (exists (select 1 from "pawl".ready y
+                                  where y.shard = p_shard and y.run_id = u.run_id and not y.told
+                                 offset 0)
+                         or exists (select 1 from "pawl".lease l
+                                     where l.shard = p_shard and l.run_id = u.run_id and not l.told
+                                    offset 0)) as is_overlooked
+            from (select i.run_id, i.topic
+                    from "pawl".inbox i
+                   where i.shard = p_shard and i.taken_seq is null
+                     and i.run_id > coalesce(p_after, '00000000-0000-0000-0000-000000000000'::uuid)
+                   order by i.shard, i.run_id
+                   limit 1000) u) m;
+  if v_told is not null then
+    v_told := "pawl".lock_free_runs_v1(p_shard, v_told);
+    select count(*) into v_rescued
+      from "pawl".parked p
+     where p.shard = p_shard and p.run_id = any (v_told)
+       and exists (select 1 from "pawl".inbox i
+                    where i.shard = p_shard and i.run_id = p.run_id and i.taken_seq is null and i.topic = any (p.wants)
+                   offset 0);
+    perform "pawl".wake_runs_v1(p_shard, v_now, v_told);
+  end if;
+
+  return query select v_ended, v_recovered, v_failed, v_expired, v_rescued,
+                      case when v_looked = 1000 then v_after end, v_more;
+end
+$function$;
+
+create function pawl.tell_in_transaction_v1(p_shard smallint, p_id uuid, p_run uuid, p_topic text, p_data text, p_notes text, p_key text)
+ RETURNS text
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  v_status text;
+begin
+  select r.status into v_status from "pawl".run r where r.shard = p_shard and r.id = p_run;
+  if not found then
+    return 'missing';
+  end if;
+  if v_status is not null then
+    return 'ended';
+  end if;
+  insert into "pawl".inbox (shard, run_id, id, sent_at, topic, idempotency_key, data, notes)
+  values (p_shard, p_run, p_id, clock_timestamp(), p_topic, p_key, p_data::json, p_notes::json)
+  on conflict do nothing;
+  if not found then
+    return 'duplicate';
+  end if;
+  perform "pawl".hint_runs_v1('s', array[p_run]);
+  return 'accepted';
+end
+$function$;
+
+create function pawl.tell_runs_v1(p_shard smallint, p_ids uuid[], p_runs uuid[], p_topics text[], p_data text[], p_notes text[], p_keys text[])
+ RETURNS TABLE(message_id uuid, outcome text)
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET lock_timeout TO '250ms'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+#variable_conflict use_column
+declare
+  v_locked uuid[] := p_runs || "pawl".parents_of_v1(p_shard, p_runs);
+  v_stored uuid[];
+  v_wake uuid[];
+  v_now timestamptz;
+begin
+  perform 1 from (select 1 from "pawl".run r
+                   where r.shard = p_shard and r.id = any (v_locked)
+                   order by r.id for no key update) r;
+  v_now := clock_timestamp();
+
+  with stored as (
+    insert into "pawl".inbox (shard, run_id, id, sent_at, topic, idempotency_key, data, notes)
+    select p_shard, m.run_id, m.id, clock_timestamp(), m.topic, m.key, m.data::json, m.notes::json
+      from unnest(p_ids, p_runs, p_topics, p_data, p_notes, p_keys) with ordinality
+           m (id, run_id, topic, data, notes, key, place)
+     where exists (select 1 from "pawl".run r
+                    where r.shard = p_shard and r.id = m.run_id and r.status is null
+                   offset 0)
+     order by m.place
+    on conflict do nothing
+    returning id
+  )
+  select array_agg(s.id) into v_stored from stored s;
+
+  return query
+  select m.id,
+         case when r.id is null then 'missing'
+              when m.id = any (v_stored) then 'accepted'
+              when exists (select 1 from "pawl".inbox i
+                            where i.shard = p_shard and i.run_id = m.run_id and i.id = m.id offset 0) then 'accepted'
+              when exists (select 1 from "pawl".inbox i
+                            where i.shard = p_shard and i.run_id = m.run_id and i.idempotency_key = m.key offset 0) then 'duplicate'
+              else 'ended' end
+    from unnest(p_ids, p_runs, p_keys) m (id, run_id, key)
+    left join lateral (
+      select r.id
+        from "pawl".run r
+       where r.shard = p_shard and r.id = m.run_id
+      offset 0) r on true;
+
+  v_wake := array(select r.id from "pawl".run r where r.shard = p_shard and r.id = any (p_runs) and r.status is null);
+  if v_wake <> '{}' then
+    perform "pawl".wake_runs_v1(p_shard, v_now, v_wake);
+  end if;
+end
+$function$;
+
+create function pawl.wake_due_v1(p_shard smallint, p_limit integer)
+ RETURNS TABLE(woken integer, next_due_ms double precision, now_ms double precision)
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
+ SET jit TO 'off'
+AS $function$
+#variable_conflict use_column
+declare
+  v_now timestamptz := clock_timestamp();
+  v_next timestamptz;
+  v_due uuid[];
+  v_woken integer := 0;
+  v_rooms "pawl".room[];
+begin
+  select p.due_at into v_next from "pawl".parked p
+   where p.shard = p_shard and p.due_at is not null
+   order by p.due_at limit 1;
+
+  if v_next <= v_now then
+    -- Two statements: a message that was stored while the rows were being locked is seen by the second.
+    v_due := array(select p.run_id from "pawl".parked p
+                    where p.shard = p_shard and p.due_at <= v_now
+                    order by p.due_at
+                    limit p_limit
+                      for update skip locked);
+    with gone as (
+      delete from "pawl".parked p
+       where p.shard = p_shard and p.run_id = any (v_due)
+      returning p.run_id, p.epoch, p.last_seq, p.attempt, p.failures, p.crashes, p.suspicion
+    )
+    select count(*), array_agg((g.run_id, g.epoch, g.last_seq, g.attempt, g.failures, g.crashes, g.suspicion,
+             exists (select 1 from "pawl".inbox i
+                      where i.shard = p_shard and i.run_id = g.run_id and i.taken_seq is null offset 0))::"pawl".room)
+      into v_woken, v_rooms from gone g;
+    perform "pawl".put_ready_v1(p_shard, v_now, v_rooms);
+
+    select p.due_at into v_next from "pawl".parked p
+     where p.shard = p_shard and p.due_at is not null
+     order by p.due_at limit 1;
+  end if;
+
+  return query select v_woken, floor(extract(epoch from v_next) * 1000)::float8, floor(extract(epoch from v_now) * 1000)::float8;
+end
+$function$;
+
+create function pawl.wake_runs_v1(p_shard smallint, p_now timestamp with time zone, p_runs uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_rooms "pawl".room[];
+  v_told uuid[];
+begin
+  if p_runs is null then
+    return;
+  end if;
+
+  -- Parked rows are locked whether or not they are wanted: one that a due timer is moving is then met in ready.
+  perform 1 from (select 1 from "pawl".parked p
+                   where p.shard = p_shard and p.run_id = any (p_runs)
+                   order by p.run_id for update) p;
+
+  if exists (select 1 from "pawl".inbox i
+              where i.shard = p_shard and i.run_id = any (p_runs) and i.taken_seq is null
+                and i.topic in ('cancel', 'pause', 'resume')) then
+    perform "pawl".cancel_unbegun_v1(p_shard, p_now, p_runs);
+    perform "pawl".resume_runs_v1(p_shard, p_now, p_runs);
+    perform "pawl".pause_runs_v1(p_shard, p_now, p_runs);
+  end if;
+
+  with woken as (
+    delete from "pawl".parked p
+     where p.shard = p_shard and p.run_id = any (p_runs)
+       and exists (select 1 from "pawl".inbox i
+                    where i.shard = p_shard and i.run_id = p.run_id and i.taken_seq is null
+                      and i.topic = any (p.wants) offset 0)
+    returning (p.run_id, p.epoch, p.last_seq, p.attempt, p.failures, p.crashes, p.suspicion, true)::"pawl".room as room
+  )
+  select array_agg(w.room) into v_rooms from woken w;
+  perform "pawl".put_ready_v1(p_shard, p_now, v_rooms);
+
+  update "pawl".ready y
+     set told = true
+   where y.shard = p_shard and y.run_id = any (p_runs) and not y.told
+     and exists (select 1 from "pawl".inbox i
+                  where i.shard = p_shard and i.run_id = y.run_id and i.taken_seq is null offset 0);
+
+  perform 1 from (select 1 from "pawl".lease l
+                   where l.shard = p_shard and l.run_id = any (p_runs)
+                   order by l.run_id for update) l;
+  with told as (
+    update "pawl".lease l
+       set told = true
+     where l.shard = p_shard and l.run_id = any (p_runs)
+       and exists (select 1 from "pawl".inbox i
+                    where i.shard = p_shard and i.run_id = l.run_id and i.taken_seq is null offset 0)
+    returning l.run_id
+  )
+  select array_agg(t.run_id) into v_told from told t;
+  perform "pawl".hint_runs_v1('t', v_told);
+end
+$function$;
+
+create function pawl.wake_told_v1(p_shard smallint, p_runs uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET lock_timeout TO '250ms'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  v_locked uuid[] := p_runs || "pawl".parents_of_v1(p_shard, p_runs);
+  v_wake uuid[];
+begin
+  perform 1 from (select 1 from "pawl".run r
+                   where r.shard = p_shard and r.id = any (v_locked)
+                   order by r.id for no key update) r;
+  v_wake := array(select r.id from "pawl".run r where r.shard = p_shard and r.id = any (p_runs) and r.status is null);
+  if v_wake <> '{}' then
+    perform "pawl".wake_runs_v1(p_shard, clock_timestamp(), v_wake);
+  end if;
+end
+$function$;

@@ -1,0 +1,57 @@
+import { generateHolderOperation } from "./generate-holder.ts";
+import { generateStart } from "./generate-start.ts";
+import { generateTelling } from "./generate-telling.ts";
+import { generateWorkerOperation } from "./generate-worker.ts";
+import type { Knowledge } from "./knowledge.ts";
+import type { Operation } from "./operation.ts";
+
+const missingId = "019b76da-0000-7000-8000-000000000000";
+
+/** Something that may well happen next, now and then something that should not. */
+export function generateOperation(known: Knowledge): Operation {
+  const { dice, snapshot } = known;
+  const roll = dice.next();
+  // Few runs, so that much happens to each of them.
+  const live = snapshot.ready.length + snapshot.lease.length + snapshot.parked.length;
+  if (roll < 0.15 && live < 12) return generateStart(known);
+  if (roll < 0.37) return generateWorkerOperation(known);
+  if (roll < 0.62) return generateHolderOperation(known);
+  if (roll < 0.8) return generateTelling(known);
+  if (roll < 0.86) return { kind: "wakeDue", calls: [[dueLimit(known)]] };
+  if (roll < 0.92) return { kind: "advance", ms: dice.pick([1, 1, 100, 1_000, 5_000, 16_000]) };
+  if (roll < 0.94) return { kind: "setQueuePaused", queue: dice.pick(["a", "b"]), paused: dice.chance(0.4) };
+  return generateReading(known);
+}
+
+/** Rows that are due at the same instant have no order: either none of them is beyond the limit, or all are taken. */
+function dueLimit({ dice, snapshot, now }: Knowledge): number {
+  const due = snapshot.parked.flatMap(({ dueAt }) => (dueAt !== null && dueAt <= now ? [dueAt] : []));
+  const isShared = new Set(due).size < due.length;
+  return isShared ? 100 : dice.pick([1, 2, 100]);
+}
+
+function generateReading({ dice, snapshot }: Knowledge): Operation {
+  const ids = [missingId, ...snapshot.runs.map(({ id }) => id)];
+  switch (dice.between(0, 4)) {
+    case 0:
+      return { kind: "now", calls: [[]] };
+    case 1:
+      return { kind: "getEnds", calls: [[dice.some(ids)]] };
+    case 2:
+      return { kind: "loadHistory", calls: [[dice.pick(ids), dice.between(0, 2)]] };
+    case 3: {
+      const filter = {
+        ...(dice.chance(0.3) && { workflow: dice.pick(["w", "v"]) }),
+        ...(dice.chance(0.3) && { queue: dice.pick(["a", "b"]) }),
+        ...(dice.chance(0.3) && { before: dice.pick(ids) }),
+        ...(dice.chance(0.5) && {
+          status: dice.pick(["pending", "running", "waiting", "completed", "cancelled"] as const),
+        }),
+        limit: dice.pick([1, 3, 100]),
+      };
+      return { kind: "listRuns", calls: [[filter]] };
+    }
+    default:
+      return { kind: "getRun", calls: dice.some(ids).map((id) => [id]) };
+  }
+}

@@ -1,0 +1,162 @@
+import type { RunId } from "../../src/core/ids.ts";
+import { sqlState } from "../../src/postgres/sql-error.ts";
+import type { Transition } from "../../src/postgres/transition.ts";
+import { claimRuns, claimRunsValues, decodeClaim } from "../../src/postgres/transitions/claim-runs.ts";
+import { createRuns, createRunsValues, decodeCreated } from "../../src/postgres/transitions/create-runs.ts";
+import {
+  beginRuns,
+  decodeHeld,
+  endRuns,
+  endValues,
+  releaseRuns,
+} from "../../src/postgres/transitions/end-runs.ts";
+import { leaseValues } from "../../src/postgres/transitions/holder-calls.ts";
+import { decodeParked, parkRuns, parkValues } from "../../src/postgres/transitions/park-runs.ts";
+import { decodeInboxes, readInbox } from "../../src/postgres/transitions/read-inbox.ts";
+import { decodeRecorded, recordEvents, recordValues } from "../../src/postgres/transitions/record-events.ts";
+import {
+  decodeTold,
+  tellInTransaction,
+  tellRuns,
+  tellValues,
+  wakeDue,
+  wakeTold,
+} from "../../src/postgres/transitions/tell-runs.ts";
+import * as workers from "../../src/postgres/transitions/workers.ts";
+import type { ClaimRequest, Ending, Lease, Parking, Recording } from "../../src/store/lease.ts";
+import type { NewMessage } from "../../src/store/message.ts";
+import type { NewRun } from "../../src/store/run-record.ts";
+import type { Heartbeat, NewWorker } from "../../src/store/worker-record.ts";
+
+/** How a caller's own transaction, which a `{ tx }` call is part of, is isolated. */
+export type Isolation = "read committed" | "repeatable read";
+
+/** One call of a transition, as the store sends it: the same statement, the same values. */
+export interface Move {
+  readonly name: string;
+  readonly statement: Transition;
+  readonly values: readonly unknown[];
+  /** What the store would answer. */
+  answerOf(rows: readonly unknown[]): unknown;
+  /** Set: the call is made inside a caller's transaction, which may stay open for as long as the caller likes. */
+  readonly isolation: Isolation | null;
+  /** Whether it holds several calls of the store, merged by group commit. */
+  readonly isMerged: boolean;
+  /** The idempotency keys it inserts. Whoever inserts the same one must wait to know which of the two was first. */
+  readonly keys: readonly string[];
+}
+
+const shard = 0;
+
+function move(
+  name: string,
+  statement: Transition,
+  values: readonly unknown[],
+  decode: (rows: readonly never[]) => unknown,
+  more: Partial<Move> = {},
+): Move {
+  const answerOf = (rows: readonly unknown[]): unknown => decode(rows as readonly never[]);
+  return { name, statement, values, answerOf, isolation: null, isMerged: false, keys: [], ...more };
+}
+
+/** What a call answered that failed as the store expects it to fail. Null: it should not have failed. */
+export function expectedFailure(error: unknown): string | null {
+  return sqlState(error) === "PW001" ? "WORKER_EXPIRED" : null;
+}
+
+function lostOr(answers: readonly unknown[]): unknown {
+  return answers.map((answer) => (answer === null || answer === false ? "LEASE_LOST" : answer));
+}
+
+export const moves = {
+  createRuns: (name: string, runs: readonly NewRun[], isolation: Isolation | null = null): Move =>
+    move(name, createRuns, createRunsValues(shard, runs), (rows) => decodeCreated(runs, rows), {
+      isolation,
+      keys: runs.flatMap(({ id, key }) => (key === null ? [id] : [id, key])),
+    }),
+  claimRuns: (name: string, request: ClaimRequest): Move =>
+    move(name, claimRuns, claimRunsValues(shard, request), decodeClaim),
+
+  begin: (name: string, leases: readonly Lease[]): Move =>
+    move(
+      name,
+      beginRuns,
+      leaseValues(shard, leases),
+      (rows) => lostOr(decodeHeld(leases, rows)),
+      merged(leases),
+    ),
+  record: (name: string, recordings: readonly Recording[]): Move =>
+    move(
+      name,
+      recordEvents,
+      recordValues(shard, recordings),
+      (rows) => lostOr(decodeRecorded(recordings, rows)),
+      merged(recordings),
+    ),
+  readInbox: (name: string, leases: readonly Lease[]): Move =>
+    move(
+      name,
+      readInbox,
+      leaseValues(shard, leases),
+      (rows) => lostOr(decodeInboxes(leases, rows)),
+      merged(leases),
+    ),
+  park: (name: string, parkings: readonly Parking[]): Move =>
+    move(
+      name,
+      parkRuns,
+      parkValues(shard, parkings),
+      (rows) => lostOr(decodeParked(parkings, rows)),
+      merged(parkings),
+    ),
+  end: (name: string, endings: readonly Ending[]): Move =>
+    move(
+      name,
+      endRuns,
+      endValues(shard, endings),
+      (rows) => lostOr(decodeHeld(leasesOf(endings), rows)),
+      merged(endings),
+    ),
+  release: (name: string, leases: readonly Lease[]): Move =>
+    move(
+      name,
+      releaseRuns,
+      leaseValues(shard, leases),
+      (rows) => lostOr(decodeHeld(leases, rows)),
+      merged(leases),
+    ),
+
+  tell: (name: string, messages: readonly NewMessage[]): Move =>
+    move(name, tellRuns, tellValues(shard, messages), (rows) => decodeTold(messages, rows), {
+      ...merged(messages),
+      keys: messages.flatMap(keysOf),
+    }),
+  tellInTransaction: (name: string, message: NewMessage, isolation: Isolation): Move => {
+    const { id, runId, topic, data, idempotencyKey } = message;
+    const values = [shard, id, runId, topic, data?.json ?? null, data?.notes ?? null, idempotencyKey];
+    return move(name, tellInTransaction, values, (rows) => rows[0], { isolation, keys: keysOf(message) });
+  },
+  wakeTold: (name: string, runIds: readonly RunId[]): Move =>
+    move(name, wakeTold, [shard, runIds], () => null),
+  wakeDue: (name: string): Move => move(name, wakeDue, [shard, 10], (rows) => rows[0]),
+
+  registerWorker: (name: string, worker: NewWorker): Move =>
+    move(name, workers.registerWorker, workers.registerValues(worker), () => null),
+  heartbeat: (name: string, beat: Heartbeat): Move =>
+    move(name, workers.heartbeat, workers.heartbeatValues(shard, beat), workers.decodeHeartbeat),
+  retireWorker: (name: string, workerId: string): Move =>
+    move(name, workers.retireWorker, [shard, workerId], () => null),
+  sweep: (name: string): Move => move(name, workers.sweep, [shard, 100, null], (rows) => rows[0]),
+};
+
+function merged(items: readonly unknown[]): Pick<Move, "isMerged"> {
+  return { isMerged: items.length > 1 };
+}
+
+function leasesOf(endings: readonly Ending[]): readonly Lease[] {
+  return endings.map(({ lease }) => lease);
+}
+
+function keysOf({ id, runId, idempotencyKey }: NewMessage): readonly string[] {
+  return idempotencyKey === null ? [id] : [id, `${runId}/${idempotencyKey}`];
+}

@@ -1,0 +1,350 @@
+import { anyLane, json, leaseMs, type World } from "../conformance/world.ts";
+import {
+  ambientMoves,
+  claimMove,
+  holderMoves,
+  tellMoves,
+  userTellMoves,
+  workerMoves,
+} from "./move-groups.ts";
+import { moves, type Move } from "./move.ts";
+
+/** A state of the store, and every move that has something to do with it. */
+export interface Scenario {
+  readonly name: string;
+  build(world: World): Promise<readonly Move[]>;
+}
+
+/** A run that has begun, and was given back. */
+async function startBegun(world: World): Promise<string> {
+  const lease = await world.startHeld();
+  await world.release(lease);
+  return lease.runId;
+}
+
+export const readyRun: Scenario = {
+  name: "a run that is ready",
+  async build(world) {
+    const first = await world.worker();
+    const second = await world.worker();
+    const runId = await startBegun(world);
+    await world.tell(runId, "signal:b", { idempotencyKey: "old" });
+    return [
+      ...tellMoves(world, "it", runId),
+      moves.tell("tell it under an old key", [world.message(runId, "signal:a", { idempotencyKey: "old" })]),
+      ...userTellMoves(world, "it", runId),
+      ...ambientMoves([runId]),
+      claimMove("a worker", first),
+      claimMove("another worker", second),
+      ...workerMoves(world, "a worker", first, []),
+    ];
+  },
+};
+
+export const expiredRun: Scenario = {
+  name: "a run that has expired before it began, and its waiting parent",
+  async build(world) {
+    const workerId = await world.worker();
+    const parentId = await world.startParked({ wants: ["child", "signal:a"] }, { queue: "parents" });
+    const runId = await world.startChild(parentId, { expiresAt: await world.now() });
+    return [
+      ...tellMoves(world, "it", runId),
+      ...userTellMoves(world, "it", runId),
+      ...ambientMoves([runId, parentId]),
+      moves.tell("tell its parent signal a", [world.message(parentId, "signal:a")]),
+      moves.tell("tell its parent to pause", [world.message(parentId, "pause")]),
+      claimMove("a worker", workerId),
+      moves.retireWorker("retire the worker", workerId),
+    ];
+  },
+};
+
+export const heldRun: Scenario = {
+  name: "a held run",
+  async build(world) {
+    const runId = await world.start();
+    const lease = await world.hold(runId, { begin: false });
+    const takes = await world.insert(runId, "signal:a");
+    await world.tell(runId, "signal:b", { idempotencyKey: "old" });
+    return [
+      ...(await holderMoves(world, "it", lease, takes)),
+      ...tellMoves(world, "it", runId),
+      ...userTellMoves(world, "it", runId),
+      ...ambientMoves([runId]),
+      ...workerMoves(world, "its worker", lease.workerId, [lease]),
+      claimMove("another worker", await world.worker()),
+      claimMove("its worker", lease.workerId),
+    ];
+  },
+};
+
+export const waitingRun: Scenario = {
+  name: "a run that waits for a signal, and is due",
+  async build(world) {
+    const wants = ["signal:a", "cancel", "pause"] as const;
+    const runId = await world.startParked({ wants, delayMs: 1 });
+    await world.tell(runId, "signal:b", { idempotencyKey: "old" });
+    await world.clock.advance(1);
+    return [
+      ...tellMoves(world, "it", runId),
+      moves.tell("tell it under an old key", [world.message(runId, "signal:a", { idempotencyKey: "old" })]),
+      ...userTellMoves(world, "it", runId),
+      ...ambientMoves([runId]),
+      claimMove("a worker", await world.worker()),
+    ];
+  },
+};
+
+export const quietRun: Scenario = {
+  name: "a run that waits for a time that has come, with no message so far",
+  async build(world) {
+    const runId = await world.startParked({ wants: ["signal:a", "pause"], delayMs: 1 });
+    await world.clock.advance(1);
+    return [
+      ...tellMoves(world, "it", runId),
+      ...userTellMoves(world, "it", runId),
+      ...ambientMoves([runId]),
+      claimMove("a worker", await world.worker()),
+    ];
+  },
+};
+
+export const pausedRun: Scenario = {
+  name: "a paused run",
+  async build(world) {
+    const runId = await startBegun(world);
+    await world.tell(runId, "pause");
+    await world.clock.advance(1);
+    return [
+      ...tellMoves(world, "it", runId),
+      moves.tell("tell it to resume again", [world.message(runId, "resume")]),
+      ...userTellMoves(world, "it", runId),
+      moves.tellInTransaction(
+        "tell it to resume in a transaction",
+        world.message(runId, "resume"),
+        "repeatable read",
+      ),
+      ...ambientMoves([runId]),
+      claimMove("a worker", await world.worker()),
+    ];
+  },
+};
+
+export const delayedChild: Scenario = {
+  name: "a child that is to be cancelled before it began, and its held parent",
+  async build(world) {
+    const parent = await world.startHeld({ queue: "parents" });
+    const takes = await world.insert(parent.runId, "signal:b");
+    const runId = await world.startChild(parent.runId, { startAt: (await world.now()) + 1 });
+    await world.clock.advance(1);
+    await world.insert(runId, "cancel");
+    return [
+      ...tellMoves(world, "it", runId),
+      ...userTellMoves(world, "it", runId),
+      ...(await holderMoves(world, "its parent", parent, takes)),
+      ...ambientMoves([runId]),
+      claimMove("a worker", await world.worker()),
+      moves.retireWorker("retire its parent's worker", parent.workerId),
+    ];
+  },
+};
+
+export const waitingParent: Scenario = {
+  name: "a parent that waits for its held children",
+  async build(world) {
+    const workerId = await world.worker();
+    const parentId = await world.startParked(
+      { wants: ["child", "cancel"], delayMs: 1 },
+      { queue: "parents" },
+    );
+    const child = await world.hold(await world.startChild(parentId), { workerId });
+    const sibling = await world.hold(await world.startChild(parentId), { workerId });
+    const takes = await world.insert(child.runId, "signal:a");
+    await world.clock.advance(1);
+    return [
+      ...(await holderMoves(world, "a child", child, takes)),
+      moves.end("complete its sibling", [await world.ending(sibling)]),
+      moves.end("complete both", [await world.ending(sibling), await world.ending(child, "failed")]),
+      ...tellMoves(world, "the parent", parentId),
+      ...userTellMoves(world, "the parent", parentId),
+      moves.tell("tell the child to cancel", [world.message(child.runId, "cancel")]),
+      ...ambientMoves([child.runId, parentId]),
+      ...workerMoves(world, "the worker", workerId, [child]),
+      claimMove("another worker", await world.worker()),
+    ];
+  },
+};
+
+export const heldFamily: Scenario = {
+  name: "a held parent with children in every room",
+  async build(world) {
+    const parent = await world.startHeld({ queue: "parents" });
+    const { workerId } = parent;
+    const takes = await world.insert(parent.runId, "signal:a");
+    const held = await world.hold(await world.startChild(parent.runId), { workerId });
+    const waiting = await world.hold(await world.startChild(parent.runId), { workerId });
+    await world.park(waiting, { wants: ["cancel", "pause"] });
+    const unbegun = await world.startChild(parent.runId);
+    return [
+      ...(await holderMoves(world, "the parent", parent, takes)),
+      moves.record("record a step of the child", [{ lease: held, events: [], children: [] }]),
+      moves.park("park the child", [await world.parking(held, { wants: ["signal:a", "cancel"] })]),
+      moves.end("complete the child", [await world.ending(held)]),
+      moves.end("end the child as cancelled", [await world.ending(held, "cancelled")]),
+      moves.release("release the child", [held]),
+      moves.tell("tell the parent to cancel", [world.message(parent.runId, "cancel")]),
+      moves.tell("tell the held child to cancel", [world.message(held.runId, "cancel")]),
+      moves.tell("tell the waiting child to pause", [world.message(waiting.runId, "pause")]),
+      moves.tell("tell the unbegun child to cancel", [world.message(unbegun, "cancel")]),
+      moves.tell("tell the unbegun child to pause", [world.message(unbegun, "pause")]),
+      ...ambientMoves([parent.runId, held.runId, waiting.runId, unbegun]),
+      claimMove("another worker", await world.worker()),
+      moves.retireWorker("retire the worker", workerId),
+    ];
+  },
+};
+
+export const deadWorker: Scenario = {
+  name: "a dead worker's runs",
+  async build(world) {
+    const parentId = await world.startParked({ wants: ["child", "signal:a"] }, { queue: "parents" });
+    const workerId = await world.worker();
+    const child = await world.hold(await world.startChild(parentId), { workerId, crashLimit: 0 });
+    const other = await world.hold(await world.start(), { workerId });
+    const unbegun = await world.hold(await world.start(), { workerId, begin: false });
+    const takes = await world.insert(child.runId, "signal:a");
+    await world.clock.advance(leaseMs);
+    const living = await world.worker();
+    return [
+      ...(await holderMoves(world, "a failing run", child, takes)),
+      moves.begin("begin an unbegun run", [unbegun]),
+      moves.record("record a step of another run", [{ lease: other, events: [], children: [] }]),
+      moves.end("complete another run", [await world.ending(other)]),
+      moves.release("release an unbegun run", [unbegun]),
+      moves.tell("tell the failing run to cancel", [world.message(child.runId, "cancel")]),
+      moves.tell("tell its parent signal a", [world.message(parentId, "signal:a")]),
+      moves.tell("tell its parent to pause", [world.message(parentId, "pause")]),
+      moves.tellInTransaction(
+        "tell its parent in a transaction",
+        world.message(parentId, "signal:a"),
+        "repeatable read",
+      ),
+      ...ambientMoves([parentId, child.runId]),
+      ...workerMoves(world, "the dead worker", workerId, [child, other]),
+      claimMove("the dead worker", workerId),
+      claimMove("a living worker", living),
+    ];
+  },
+};
+
+export const crashedAlone: Scenario = {
+  name: "the only run of a dead worker, and its held parent",
+  async build(world) {
+    const parent = await world.startHeld({ queue: "parents" });
+    const takes = await world.insert(parent.runId, "signal:b");
+    const workerId = await world.worker();
+    const child = await world.hold(await world.startChild(parent.runId), { workerId, crashLimit: 1 });
+    await world.clock.advance(leaseMs - 1);
+    await world.store.heartbeat({
+      workerId: parent.workerId,
+      held: [parent],
+      claimsKnownTo: Number.POSITIVE_INFINITY,
+    });
+    await world.clock.advance(1);
+    return [
+      ...(await holderMoves(world, "the parent", parent, takes)),
+      moves.record("record a step of it", [{ lease: child, events: [], children: [] }]),
+      moves.end("complete it", [await world.ending(child)]),
+      moves.release("release it", [child]),
+      moves.tell("tell it to cancel", [world.message(child.runId, "cancel")]),
+      moves.tell("tell the parent signal a", [world.message(parent.runId, "signal:a")]),
+      ...ambientMoves([parent.runId, child.runId]),
+      moves.heartbeat("heartbeat of the dead worker", {
+        workerId,
+        held: [child],
+        claimsKnownTo: Number.POSITIVE_INFINITY,
+      }),
+      moves.retireWorker("retire the dead worker", workerId),
+      claimMove("the parent's worker", parent.workerId),
+    ];
+  },
+};
+
+export const starts: Scenario = {
+  name: "starts with and without keys",
+  async build(world) {
+    const workerId = await world.worker();
+    const input = json({ a: 1 });
+    const taken = await world.start({ key: "taken", input });
+    const run = (key: string | null, more = input) => world.newRun({ key, input: more });
+    const first = run("a");
+    const delayed = world.newRun({ startAt: (await world.now()) + 1_000 });
+    return [
+      moves.createRuns("start a run", [world.newRun()]),
+      moves.createRuns("start a run twice", [delayed, delayed]),
+      moves.createRuns("start it later", [delayed]),
+      moves.createRuns("start under a key", [first]),
+      moves.createRuns("start under that key again", [first]),
+      moves.createRuns("start an equal run under that key", [run("a")]),
+      moves.createRuns("start another run under that key", [run("a", json(2))]),
+      moves.createRuns("start under two keys", [run("a"), run("b")]),
+      moves.createRuns("start under two keys, the other way round", [run("b"), run("a"), run(null)]),
+      moves.createRuns("start under a key that is taken", [run("taken"), run("taken", json(3))]),
+      moves.createRuns("start in a transaction", [run("a")], "read committed"),
+      moves.createRuns("start in a repeatable transaction", [run("a"), run("b")], "repeatable read"),
+      moves.createRuns("start without a key in a transaction", [run(null)], "repeatable read"),
+      moves.tell("tell the new run to cancel", [world.message(first.id, "cancel")]),
+      moves.tell("tell the old run to cancel", [world.message(taken, "cancel")]),
+      ...ambientMoves([first.id, taken]),
+      claimMove("a worker", workerId),
+      moves.registerWorker("register a worker", world.newWorker()),
+    ];
+  },
+};
+
+export const batches: Scenario = {
+  name: "many calls in one",
+  async build(world) {
+    const parent = await world.startHeld({ queue: "parents" });
+    const { workerId } = parent;
+    const child = await world.hold(await world.startChild(parent.runId), { workerId });
+    const other = await world.startHeld({ workflow: "other" });
+    await world.release(other);
+    const foreign = await world.worker();
+    const loose = await world.hold(other.runId, { workerId });
+    const wants = ["child", "signal:a", "cancel"] as const;
+    const parkBoth = [await world.parking(parent, { wants }), await world.parking(child, { wants })];
+    const endBoth = [await world.ending(parent, "cancelled"), await world.ending(child)];
+    const tellBoth = () => [world.message(child.runId, "cancel"), world.message(parent.runId, "signal:a")];
+    const recordBoth = [parent, child, loose].map((lease) => ({ lease, events: [], children: [] }));
+    return [
+      moves.park("park both", parkBoth),
+      moves.park("park both, the other way round", parkBoth.toReversed()),
+      moves.park("park the parent", parkBoth.slice(0, 1)),
+      moves.end("end both", endBoth),
+      moves.end("end both, the other way round", endBoth.toReversed()),
+      moves.end("end the child", endBoth.slice(1)),
+      moves.end("end the child and a stranger", [...endBoth.slice(1), await world.ending(loose)]),
+      moves.record("record for all", recordBoth),
+      moves.record("record for all, the other way round", recordBoth.toReversed()),
+      moves.readInbox("read all inboxes", [child, parent, loose]),
+      moves.release("release all", [loose, child, parent]),
+      moves.release("release the child", [child]),
+      moves.tell("tell both", tellBoth()),
+      moves.tell("tell both, the other way round", tellBoth().toReversed()),
+      moves.tell("tell both to pause", [
+        world.message(parent.runId, "pause"),
+        world.message(child.runId, "pause"),
+      ]),
+      ...ambientMoves([child.runId, parent.runId, loose.runId]),
+      ...workerMoves(world, "their worker", workerId, [parent, child]),
+      moves.claimRuns("claim all", {
+        workerId: foreign,
+        lanes: [anyLane, { ...anyLane, queue: "parents" }, { ...anyLane, workflow: "other" }],
+        limit: 10,
+        suspects: false,
+        begin: false,
+      }),
+    ];
+  },
+};

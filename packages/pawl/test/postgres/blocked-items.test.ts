@@ -1,0 +1,136 @@
+import { createDatabase, dropDatabase, type TestDatabase } from "pawl-test-support";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createIds } from "../../src/core/ids.ts";
+import { createPostgresStore, type PostgresStore } from "../../src/postgres/postgres-store.ts";
+import type { Lease, NewEvent } from "../../src/store/lease.ts";
+import type { NewMessage } from "../../src/store/message.ts";
+import type { NewRun } from "../../src/store/run-record.ts";
+import { systemRandom } from "../../src/system/system-random.ts";
+import { systemTimers } from "../../src/system/system-timers.ts";
+
+const ids = createIds(Date.now, systemRandom);
+/** Two waits for a lock, and room for a busy machine. */
+const soonMs = 2_000;
+
+let database: TestDatabase;
+let store: PostgresStore;
+let pool: pg.Pool;
+
+beforeAll(async () => {
+  database = await createDatabase("empty");
+  pool = new pg.Pool({ connectionString: database.url, max: 3 });
+  store = createPostgresStore({ url: database.url, schema: "pawl", listen: false, timers: systemTimers, random: systemRandom });
+  await store.migrate();
+});
+
+afterAll(async () => {
+  await store.close();
+  await pool.end();
+  await dropDatabase(database);
+});
+
+function newRun(more: Partial<NewRun> = {}): NewRun {
+  const plain = { priority: 0, input: null, key: null, startAt: null, expiresAt: null, deadlineAt: null, parent: null };
+  return { id: ids.next(), workflow: "checkout", version: 1, queue: "default", ...plain, ...more };
+}
+
+async function start(count: number): Promise<readonly string[]> {
+  const runs = Array.from({ length: count }, () => newRun({ workflow: "parked" }));
+  await store.createRuns(runs);
+  return runs.map(({ id }) => id);
+}
+
+async function hold(count: number): Promise<readonly Lease[]> {
+  const workflow = ids.next();
+  await store.createRuns(Array.from({ length: count }, () => newRun({ workflow })));
+  const workerId = ids.next();
+  await store.registerWorker({ id: workerId, leaseMs: 60_000, host: "here", pid: 1, queues: [], concurrency: count });
+  const lane = { queue: "default", workflow, version: 1, after: null, crashLimit: 3 };
+  const { runs } = await store.claimRuns({ workerId, lanes: [lane], limit: count, suspects: false, begin: true });
+  return runs.map(({ runId, epoch }) => ({ runId, epoch, workerId }));
+}
+
+function signalTo(runId: string, idempotencyKey: string | null = null): NewMessage {
+  return { id: ids.next(), runId, topic: "signal:shipped", data: null, idempotencyKey };
+}
+
+const step = (json: string): NewEvent => ({ seq: 1, kind: "step_completed", name: "charge", data: { json, notes: null } });
+
+/** Holds what this statement locks for as long as the act takes. */
+async function whileHeld(sql: string, values: readonly unknown[], act: () => Promise<void>): Promise<void> {
+  const client = await pool.connect();
+  await client.query("begin");
+  await client.query(sql, [...values]);
+  try {
+    await act();
+  } finally {
+    await client.query("rollback");
+    client.release();
+  }
+}
+
+async function withinMs<A>(ms: number, outcome: Promise<A>): Promise<A> {
+  const begunAt = performance.now();
+  const answer = await outcome;
+  expect(performance.now() - begunAt).toBeLessThan(ms);
+  return answer;
+}
+
+describe("a run whose key somebody else is inserting", () => {
+  test("does not hold the runs that are created with it, and is created once the key is free", async () => {
+    let held: Promise<readonly { readonly kind: string }[]>;
+    const insert = "insert into pawl.key (shard, key, run_id, workflow, version) values (0, 'taken', $1, 'other', 1)";
+    await whileHeld(insert, [ids.next()], async () => {
+      held = store.createRuns([newRun({ key: "taken" })]);
+      const others = Array.from({ length: 99 }, (_, n) => store.createRuns([newRun({ key: `free ${n}` })]));
+      await withinMs(soonMs, Promise.all(others));
+    });
+    await expect(held!).resolves.toMatchObject([{ kind: "created" }]);
+  });
+});
+
+describe("a run whose row somebody else has locked", () => {
+  test("does not hold messages to other runs, and is told once it is free", async () => {
+    const [locked, ...others] = await start(100);
+    let held: Promise<string>;
+    await whileHeld("select 1 from pawl.run where id = $1 for update", [locked], async () => {
+      held = store.tell(signalTo(locked!));
+      await withinMs(soonMs, Promise.all(others.map((runId) => store.tell(signalTo(runId)))));
+    });
+    await expect(held!).resolves.toBe("accepted");
+  });
+
+  test("does not hold records of other runs of the same worker", async () => {
+    const [locked, ...others] = await hold(100);
+    let held: Promise<unknown>;
+    await whileHeld("select 1 from pawl.lease where run_id = $1 for update", [locked!.runId], async () => {
+      held = store.record({ lease: locked!, events: [step("1")], children: [] });
+      const records = others.map((lease) => store.record({ lease, events: [step("1")], children: [] }));
+      await withinMs(soonMs, Promise.all(records));
+    });
+    await expect(held!).resolves.toMatchObject({ told: false });
+    expect(await store.loadHistory(locked!.runId, 0)).toHaveLength(1);
+  });
+});
+
+describe("an item that the database refuses", () => {
+  test("fails alone: what is no JSON", async () => {
+    const leases = await hold(50);
+    const outcomes = await Promise.allSettled(
+      leases.map((lease, n) => store.record({ lease, events: [step(n === 7 ? '{"open":' : "{}")], children: [] })),
+    );
+    expect(outcomes.filter(({ status }) => status === "rejected")).toHaveLength(1);
+    expect(outcomes[7]).toMatchObject({ reason: { code: "DATABASE" } });
+    expect(await store.loadHistory(leases[7]!.runId, 0)).toEqual([]);
+    expect(await store.loadHistory(leases[8]!.runId, 0)).toHaveLength(1);
+  });
+
+  test("fails alone: a key with a NUL byte", async () => {
+    const runs = Array.from({ length: 50 }, (_, n) => newRun({ key: n === 3 ? "nul\0" : `good ${n}` }));
+    const outcomes = await Promise.allSettled(runs.map((run) => store.createRuns([run])));
+    expect(outcomes.map(({ status }) => status).indexOf("rejected")).toBe(3);
+    expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(49);
+    expect(await store.getRun(runs[3]!.id)).toBeNull();
+  });
+});

@@ -1,0 +1,234 @@
+import { createIds } from "../../src/core/ids.ts";
+import type { Payload } from "../../src/core/json.ts";
+import type { PostgresStore } from "../../src/postgres/postgres-store.ts";
+import type { Transition } from "../../src/postgres/transition.ts";
+import { claimRuns, claimRunsValues } from "../../src/postgres/transitions/claim-runs.ts";
+import { createRuns, createRunsValues } from "../../src/postgres/transitions/create-runs.ts";
+import { beginRuns, endRuns, endValues, releaseRuns } from "../../src/postgres/transitions/end-runs.ts";
+import { leaseValues } from "../../src/postgres/transitions/holder-calls.ts";
+import { parkRuns, parkValues } from "../../src/postgres/transitions/park-runs.ts";
+import { readInbox } from "../../src/postgres/transitions/read-inbox.ts";
+import { listRuns, loadHistory, readEnds, readRun } from "../../src/postgres/transitions/read.ts";
+import { recordEvents, recordValues } from "../../src/postgres/transitions/record-events.ts";
+import { tellRuns, tellValues, wakeDue, wakeTold } from "../../src/postgres/transitions/tell-runs.ts";
+import { heartbeat, heartbeatValues, retireWorker, sweep } from "../../src/postgres/transitions/workers.ts";
+import { systemRandom } from "../../src/system/system-random.ts";
+import type { Lane, Lease, Mark, NewEvent, Parking } from "../../src/store/lease.ts";
+import type { NewMessage, Topic } from "../../src/store/message.ts";
+import type { NewRun } from "../../src/store/run-record.ts";
+
+/** A call that is about to be made: its statement and parameters. */
+export interface PreparedCall {
+  readonly transition: Transition;
+  readonly values: readonly unknown[];
+}
+
+/** Brings `count` runs of its own into the state where the call has work with each of them, and answers the call. */
+export type MeasuredCall = (store: PostgresStore, count: number) => Promise<PreparedCall>;
+
+const ids = createIds(Date.now, systemRandom);
+const text: Payload = { json: '{"orderId":9182}', notes: null };
+const signal: Topic = "signal:shipped";
+
+/** Each measured call has a workflow of its own, so that it finds nothing that an earlier one left. */
+function newRuns(count: number, more: Partial<NewRun> = {}): readonly NewRun[] {
+  const workflow = `checkout-${ids.next()}`;
+  return Array.from({ length: count }, () => ({
+    id: ids.next(),
+    workflow,
+    version: 1,
+    queue: "default",
+    priority: 0,
+    input: text,
+    key: null,
+    startAt: null,
+    expiresAt: null,
+    deadlineAt: null,
+    parent: null,
+    ...more,
+  }));
+}
+
+async function registerWorker(store: PostgresStore, leaseMs = 600_000): Promise<string> {
+  const id = ids.next();
+  await store.registerWorker({ id, leaseMs, host: "here", pid: 1, queues: ["default"], concurrency: 1000 });
+  return id;
+}
+
+async function ready(store: PostgresStore, runs: readonly NewRun[]): Promise<Lane> {
+  await store.createRuns(runs);
+  const [{ queue, workflow, version }] = runs as readonly [NewRun];
+  return { queue, workflow, version, after: null, crashLimit: 3 };
+}
+
+async function held(store: PostgresStore, runs: readonly NewRun[], leaseMs?: number): Promise<readonly Lease[]> {
+  const lane = await ready(store, runs);
+  const workerId = await registerWorker(store, leaseMs);
+  const claim = await store.claimRuns({ workerId, lanes: [lane], limit: runs.length, suspects: false, begin: true });
+  return claim.runs.map(({ runId, epoch }) => ({ runId, epoch, workerId }));
+}
+
+function parking(lease: Lease, more: Partial<Parking> = {}): Parking {
+  const base = { lastSeq: 0, reason: "waiting", dueAt: null, delayMs: null, attemptFailed: false } as const;
+  return { lease, events: [], children: [], wants: [signal, "cancel", "child"], ...base, ...more };
+}
+
+async function parked(store: PostgresStore, runs: readonly NewRun[], more?: Partial<Parking>): Promise<readonly Lease[]> {
+  const leases = await held(store, runs);
+  await Promise.all(leases.map((lease) => store.park(parking(lease, more))));
+  return leases;
+}
+
+const step: NewEvent = { seq: 1, kind: "step_completed", name: "charge", attempt: 1, beganAt: 1_790_000_000_000, data: text };
+const ended = { children: [], status: "completed", output: text, error: null } as const;
+const endings = (leases: readonly Lease[]) =>
+  leases.map((lease) => ({ lease, events: [{ ...step, kind: "completed" as const }], ...ended }));
+
+function claimOf(lane: Lane, workerId: string, count: number, after: Mark | null = null): PreparedCall {
+  const request = { workerId, lanes: [{ ...lane, after }], limit: count, suspects: false, begin: true };
+  return { transition: claimRuns, values: claimRunsValues(0, request) };
+}
+
+const messages = (leases: readonly Lease[], topic: Topic = signal): readonly NewMessage[] =>
+  leases.map(({ runId }) => ({ id: ids.next(), runId, topic, data: text, idempotencyKey: ids.next() }));
+
+/** Every call that workers and clients make, with as many items as are asked for. */
+export const measuredCalls = {
+  "create runs": async (_store, count) => ({ transition: createRuns, values: createRunsValues(0, newRuns(count)) }),
+  "create runs with keys": async (_store, count) => {
+    const runs = newRuns(count).map((run) => ({ ...run, key: run.id }));
+    return { transition: createRuns, values: createRunsValues(0, runs) };
+  },
+  claim: async (store, count) => claimOf(await ready(store, newRuns(count)), await registerWorker(store), count),
+  "claim from ten lanes": async (store, count) => {
+    const lanes = [];
+    for (let lane = 0; lane < 10; lane++) lanes.push(await ready(store, newRuns(Math.ceil(count / 10))));
+    const request = { workerId: await registerWorker(store), lanes, limit: count, suspects: false, begin: true };
+    return { transition: claimRuns, values: claimRunsValues(0, request) };
+  },
+  "claim when nothing is ready": async (store, count) => {
+    const lane = { queue: "default", workflow: `idle-${ids.next()}`, version: 1, after: null, crashLimit: 3 };
+    return claimOf(lane, await registerWorker(store), count);
+  },
+  begin: async (store, count) => {
+    const lane = await ready(store, newRuns(count));
+    const workerId = await registerWorker(store);
+    const { runs } = await store.claimRuns({ workerId, lanes: [lane], limit: count, suspects: false, begin: false });
+    return { transition: beginRuns, values: leaseValues(0, runs.map(({ runId, epoch }) => ({ runId, epoch, workerId }))) };
+  },
+  record: async (store, count) => {
+    const leases = await held(store, newRuns(count));
+    return { transition: recordEvents, values: recordValues(0, leases.map((lease) => ({ lease, events: [step], children: [] }))) };
+  },
+  "record a child": async (store, count) => {
+    const leases = await held(store, newRuns(count));
+    const recordings = leases.map((lease) => ({
+      lease,
+      events: [{ ...step, kind: "child_started" as const }],
+      children: newRuns(1, { parent: { id: lease.runId, request: "call:child#1" } }),
+    }));
+    return { transition: recordEvents, values: recordValues(0, recordings) };
+  },
+  "read inbox": async (store, count) => {
+    const leases = await held(store, newRuns(count));
+    await Promise.all(messages(leases).map((message) => store.tell(message)));
+    return { transition: readInbox, values: leaseValues(0, leases) };
+  },
+  park: async (store, count) => {
+    const leases = await held(store, newRuns(count));
+    const timer: NewEvent = { seq: 1, kind: "timer_set", name: "sleep", delayMs: 60_000, data: null };
+    return { transition: parkRuns, values: parkValues(0, leases.map((lease) => parking(lease, { events: [timer], lastSeq: 1 }))) };
+  },
+  "park when told": async (store, count) => {
+    const leases = await held(store, newRuns(count));
+    await Promise.all(messages(leases).map((message) => store.tell(message)));
+    return { transition: parkRuns, values: parkValues(0, leases.map((lease) => parking(lease))) };
+  },
+  end: async (store, count) => ({ transition: endRuns, values: endValues(0, endings(await held(store, newRuns(count)))) }),
+  "end with a parent": async (store, count) => {
+    const parents = await parked(store, newRuns(count));
+    const workflow = `child-${ids.next()}`;
+    const children = parents.map(({ runId }) => newRuns(1, { workflow, parent: { id: runId, request: "call:child#1" } })[0]!);
+    return { transition: endRuns, values: endValues(0, endings(await held(store, children))) };
+  },
+  "end with one parent": async (store, count) => {
+    const [parent] = await parked(store, newRuns(1));
+    const children = newRuns(count, { parent: { id: parent!.runId, request: "call:child#1" } });
+    return { transition: endRuns, values: endValues(0, endings(await held(store, children))) };
+  },
+  "end as cancelled": async (store, count) => {
+    const parents = await held(store, newRuns(count));
+    await store.createRuns(parents.map(({ runId }) => newRuns(1, { parent: { id: runId, request: "call:child#1" } })[0]!));
+    return { transition: endRuns, values: endValues(0, endings(parents).map((ending) => ({ ...ending, status: "cancelled" as const }))) };
+  },
+  release: async (store, count) => ({ transition: releaseRuns, values: leaseValues(0, await held(store, newRuns(count))) }),
+  "tell the parked": async (store, count) => ({ transition: tellRuns, values: tellValues(0, messages(await parked(store, newRuns(count)))) }),
+  "tell the held": async (store, count) => ({ transition: tellRuns, values: tellValues(0, messages(await held(store, newRuns(count)))) }),
+  "tell the ready": async (store, count) => {
+    const runs = newRuns(count);
+    await ready(store, runs);
+    const leases = runs.map((run) => ({ runId: run.id, epoch: 0, workerId: "" }));
+    return { transition: tellRuns, values: tellValues(0, messages(leases)) };
+  },
+  "cancel the ready": async (store, count) => {
+    const runs = newRuns(count);
+    await ready(store, runs);
+    const leases = runs.map((run) => ({ runId: run.id, epoch: 0, workerId: "" }));
+    return { transition: tellRuns, values: tellValues(0, messages(leases, "cancel")) };
+  },
+  "pause the parked": async (store, count) => ({
+    transition: tellRuns,
+    values: tellValues(0, messages(await parked(store, newRuns(count)), "pause")),
+  }),
+  "resume the paused": async (store, count) => {
+    const leases = await parked(store, newRuns(count));
+    await Promise.all(messages(leases, "pause").map((message) => store.tell(message)));
+    return { transition: tellRuns, values: tellValues(0, messages(leases, "resume")) };
+  },
+  "wake told": async (store, count) => {
+    const leases = await parked(store, newRuns(count));
+    return { transition: wakeTold, values: [0, leases.map(({ runId }) => runId)] };
+  },
+  "wake due": async (store, count) => {
+    await parked(store, newRuns(count), { dueAt: 1_790_000_000_000, reason: "retry", attemptFailed: true });
+    return { transition: wakeDue, values: [0, count] };
+  },
+  "wake due when nothing is": async () => ({ transition: wakeDue, values: [0, 100] }),
+  heartbeat: async (store, count) => {
+    const leases = await held(store, newRuns(count));
+    const beat = { workerId: leases[0]!.workerId, held: leases, claimsKnownTo: null };
+    return { transition: heartbeat, values: heartbeatValues(0, beat) };
+  },
+  "heartbeat that returns leases": async (store, count) => {
+    const leases = await held(store, newRuns(count));
+    const beat = { workerId: leases[0]!.workerId, held: leases.slice(0, count / 2), claimsKnownTo: Number.POSITIVE_INFINITY };
+    return { transition: heartbeat, values: heartbeatValues(0, beat) };
+  },
+  "retire a worker": async (store, count) => ({
+    transition: retireWorker,
+    values: [0, (await held(store, newRuns(count)))[0]!.workerId],
+  }),
+  "sweep when nothing is wrong": async () => ({ transition: sweep, values: [0, 100, null] }),
+  "sweep a dead worker": async (store, count) => {
+    await held(store, newRuns(count), 0);
+    return { transition: sweep, values: [0, count, null] };
+  },
+  "sweep expired runs": async (store, count) => {
+    await store.createRuns(newRuns(count, { expiresAt: 1_790_000_000_000 }));
+    return { transition: sweep, values: [0, count, null] };
+  },
+  "read a run": async (store) => ({ transition: readRun, values: [0, (await parked(store, newRuns(1)))[0]!.runId] }),
+  "list runs": async (store, count) => {
+    await held(store, newRuns(count));
+    return { transition: listRuns, values: [0, null, null, null, null, count] };
+  },
+  "read ends": async (store, count) => ({
+    transition: readEnds,
+    values: [0, (await held(store, newRuns(count))).map(({ runId }) => runId)],
+  }),
+  "load history": async (store) => {
+    const [lease] = await held(store, newRuns(1));
+    await store.record({ lease: lease!, events: [step], children: [] });
+    return { transition: loadHistory, values: [0, lease!.runId, 0] };
+  },
+} satisfies Record<string, MeasuredCall>;

@@ -1,0 +1,96 @@
+import { createDatabase, dropDatabase, type TestDatabase } from "pawl-test-support";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createIds } from "../../src/core/ids.ts";
+import { createPostgresStore, type PostgresStore } from "../../src/postgres/postgres-store.ts";
+import type { Lease, Parking } from "../../src/store/lease.ts";
+import type { NewRun } from "../../src/store/run-record.ts";
+import { systemRandom } from "../../src/system/system-random.ts";
+import { systemTimers } from "../../src/system/system-timers.ts";
+import { type CountingPool, createCountingPool } from "./counting-pool.ts";
+
+const ids = createIds(Date.now, systemRandom);
+let database: TestDatabase;
+let counting: CountingPool;
+let store: PostgresStore;
+
+beforeAll(async () => {
+  database = await createDatabase("empty");
+  counting = createCountingPool(database.url);
+  store = createPostgresStore({ pool: counting.pool, schema: "pawl", listen: false, timers: systemTimers, random: systemRandom });
+  await store.migrate();
+});
+
+afterAll(async () => {
+  await store.close();
+  await counting.pool.end();
+  await dropDatabase(database);
+});
+
+/** Starts runs of a workflow of their own and holds all of them, by one worker. */
+async function hold(count = 1, more: Partial<NewRun> = {}): Promise<readonly Lease[]> {
+  const plain = { priority: 0, input: null, key: null, startAt: null, expiresAt: null, deadlineAt: null, parent: null };
+  const workflow = ids.next();
+  const run = { workflow, version: 1, queue: "default", ...plain, ...more };
+  await store.createRuns(Array.from({ length: count }, () => ({ id: ids.next(), ...run })));
+  const workerId = ids.next();
+  await store.registerWorker({ id: workerId, leaseMs: 60_000, host: "here", pid: 1, queues: [], concurrency: 1 });
+  const lane = { queue: "default", workflow, version: 1, after: null, crashLimit: 3 };
+  const { runs } = await store.claimRuns({ workerId, lanes: [lane], limit: count, suspects: false, begin: true });
+  return runs.map(({ runId, epoch }) => ({ runId, epoch, workerId }));
+}
+
+async function holdOne(more: Partial<NewRun> = {}): Promise<Lease> {
+  const [lease] = await hold(1, more);
+  return lease!;
+}
+
+function parking(lease: Lease, more: Partial<Parking> = {}): Parking {
+  const plain = { events: [], children: [], lastSeq: 0, dueAt: null, delayMs: null, attemptFailed: false };
+  return { lease, reason: "waiting", wants: ["signal:shipped", "child"], ...plain, ...more };
+}
+
+const endingOf = (lease: Lease) => ({
+  lease,
+  events: [{ seq: 1, kind: "completed", name: null, data: null }] as const,
+  children: [],
+  status: "completed" as const,
+  output: null,
+  error: null,
+});
+
+describe("one round trip, and nothing else sent,", () => {
+  test("parks a run, with the timer that it waits for", async () => {
+    const lease = await holdOne();
+    counting.reset();
+    const timer = { seq: 1, kind: "timer_set", name: "sleep", delayMs: 60_000, data: null } as const;
+    await store.park(parking(lease, { events: [timer], lastSeq: 1 }));
+    expect(counting.sent()).toHaveLength(1);
+  });
+
+  test("tells a parked run, and wakes it", async () => {
+    const lease = await holdOne();
+    await store.park(parking(lease));
+    counting.reset();
+    await store.tell({ id: ids.next(), runId: lease.runId, topic: "signal:shipped", data: null, idempotencyKey: "once" });
+    expect(counting.sent()).toHaveLength(1);
+    expect(await store.getRun(lease.runId)).toMatchObject({ status: "pending" });
+  });
+
+  test("ends a run, tells its parent, and wakes it", async () => {
+    const parent = await holdOne();
+    await store.park(parking(parent));
+    const child = await holdOne({ parent: { id: parent.runId, request: "call:child#1" } });
+    counting.reset();
+    await store.end(endingOf(child));
+    expect(counting.sent()).toHaveLength(1);
+    expect(await store.getRun(parent.runId)).toMatchObject({ status: "pending" });
+  });
+
+  test("records the steps of 200 runs that end in the same moment", async () => {
+    const leases = await hold(200);
+    counting.reset();
+    const step = { seq: 1, kind: "step_completed", name: "charge", data: null } as const;
+    await Promise.all(leases.map((lease) => store.record({ lease, events: [step], children: [] })));
+    expect(counting.sent()).toHaveLength(1);
+  });
+});
