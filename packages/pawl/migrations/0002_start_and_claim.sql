@@ -1,8 +1,9 @@
 -- Starting runs and claiming them. Functions carry their version in the name: old and new workers live side by side.
 --
--- A hot statement has one good plan, whatever the statistics say. Where a list meets a table, it is a lateral subquery
--- with `offset 0` (or a lock), which the planner cannot turn into a join of its own choosing: with statistics missing it
--- reads the whole shard for each call. Rows to be changed are found that way and then reached by their ctid.
+-- A hot statement has one good plan, whatever the statistics say: one index fits it, by its columns or by its order with
+-- sorting turned off. A list meets a table as `= any (array)` on its primary key, or in a lateral subquery with `offset 0`
+-- (or a lock), which the planner cannot turn into a join of its own choosing. Rows that nobody else can have updated since
+-- they were found are reached by their ctid. See docs/decisions/0004-plans.md.
 
 -- Inserts runs and puts each into its first room. An id that exists is left alone, so the call is safe to repeat.
 -- Locks: only what it inserts. p_skip: ids to leave out.

@@ -8,17 +8,20 @@ language plpgsql
 as $$
 begin
   return array(
-    select l.run_id
-      from (select i.run_id, i.epoch from unnest(p_runs, p_epochs) i (run_id, epoch) order by i.run_id) i
-     cross join lateral (
-       select l.run_id
-         from {schema}.lease l
-        where l.shard = p_shard and l.run_id = i.run_id and l.epoch = i.epoch and (l.worker_id = p_worker) is true
-          for update) l);
+    select h.run_id
+      from (select l.run_id, l.epoch
+              from (select l.run_id, l.epoch
+                      from {schema}.lease l
+                     where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true
+                     order by l.run_id
+                       for update) l
+            intersect
+            select i.run_id, i.epoch from unnest(p_runs, p_epochs) i (run_id, epoch)) h);
 end
 $$;
 
--- Appends facts. One whose seq is there already is left as it is: the write is being repeated.
+-- Appends facts. One whose seq is there already is left as it is: the write is being repeated. Nobody else can be adding it,
+-- since the caller has locked the lease; `on conflict` would write a second WAL record for each fact.
 -- p_lost: runs whose lease is gone; nothing is written for them. Optional columns may be null as a whole.
 create function {schema}.append_events_v1(
   p_shard smallint, p_now timestamptz, p_worker uuid, p_lost uuid[],
@@ -36,8 +39,10 @@ begin
          case when e.kind in ('completed', 'failed', 'cancelled', 'timed_out', 'attempt_failed') then p_worker end
     from unnest(e_runs, e_seqs, e_kinds, e_names, e_attempts, e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes)
          e (run_id, seq, kind, name, attempt, began_ms, delay_ms, due_ms, data, notes)
-   where p_lost is null or e.run_id <> all (p_lost)
-  on conflict (shard, run_id, seq) do nothing;
+   where (p_lost is null or e.run_id <> all (p_lost))
+     and not exists (select 1 from {schema}.event h
+                      where h.shard = p_shard and h.run_id = e.run_id and h.seq = e.seq
+                     offset 0);
 
   -- Asked as `is null`, the planner may look through all that is unread, for each message taken.
   if e_takes is not null then

@@ -136,6 +136,7 @@ declare
   v_rescued integer := 0;
   v_more boolean := false;
   v_candidates uuid[];
+  v_spent uuid[];
   v_locked uuid[];
   v_told uuid[];
   v_after uuid;
@@ -159,18 +160,22 @@ begin
      where w.id = any (v_dead) and w.ended_at is null;
     get diagnostics v_ended = row_count;
 
-    v_candidates := array(
-      select l.run_id
-        from unnest(v_dead) d (id)
-       cross join lateral (
-         select l.run_id
-           from {schema}.lease l
-          where l.shard = p_shard and l.worker_id = d.id
-          order by l.claimed_at
-         offset 0) l
-       order by l.run_id
-       limit p_limit);
-    v_locked := {schema}.lock_free_runs_v1(p_shard, v_candidates);
+    -- Those whose crash limit is spent tell their parents, and so need them. The others go first, and need only themselves:
+    -- a parent whose children end all the time is hardly ever free.
+    select array_agg(c.run_id) filter (where not c.is_spent), array_agg(c.run_id) filter (where c.is_spent)
+      into v_candidates, v_spent
+      from (select l.run_id, l.began_at is not null and l.crashes + (d.held_at_end = 1)::integer >= l.crash_limit as is_spent
+              from (select w.id, coalesce(w.held_at_end, 0) as held_at_end from {schema}.worker w where w.id = any (v_dead)) d
+             cross join lateral (
+               select l.run_id, l.began_at, l.crashes, l.crash_limit
+                 from {schema}.lease l
+                where l.shard = p_shard and l.worker_id = d.id
+                order by l.claimed_at
+               offset 0) l
+             order by is_spent, l.run_id
+             limit p_limit) c;
+    v_locked := {schema}.lock_free_runs_v1(p_shard, coalesce(v_candidates, '{}'), false)
+             || {schema}.lock_free_runs_v1(p_shard, coalesce(v_spent, '{}'), true);
     select r.recovered, r.failed into v_recovered, v_failed from {schema}.recover_leases_v1(p_shard, v_now, v_dead, v_locked) r;
     v_more := v_recovered + v_failed = p_limit;
 
@@ -187,7 +192,7 @@ begin
                          where y.shard = p_shard and y.expires_at <= v_now and y.epoch = 0
                          order by y.expires_at limit p_limit);
   if v_candidates <> '{}' then
-    v_expired := {schema}.expire_runs_v1(p_shard, v_now, {schema}.lock_free_runs_v1(p_shard, v_candidates));
+    v_expired := {schema}.expire_runs_v1(p_shard, v_now, {schema}.lock_free_runs_v1(p_shard, v_candidates, true));
     v_more := v_more or v_expired = p_limit;
   end if;
 
@@ -216,7 +221,7 @@ begin
                    order by i.shard, i.run_id
                    limit 1000) u) m;
   if v_told is not null then
-    v_told := {schema}.lock_free_runs_v1(p_shard, v_told);
+    v_told := {schema}.lock_free_runs_v1(p_shard, v_told, true);
     select count(*) into v_rescued
       from {schema}.parked p
      where p.shard = p_shard and p.run_id = any (v_told)
@@ -231,9 +236,9 @@ begin
 end
 $$;
 
--- Locks those of these runs that nobody is working on, together with their parents, and their rows in the rooms;
--- answers those for which all of that could be had without waiting.
-create function {schema}.lock_free_runs_v1(p_shard smallint, p_runs uuid[])
+-- Locks those of these runs that nobody is working on, together with their parents where asked for, and their rows in the
+-- rooms; answers those for which all of that could be had without waiting.
+create function {schema}.lock_free_runs_v1(p_shard smallint, p_runs uuid[], p_with_parents boolean)
 returns uuid[]
 language plpgsql
 as $$
@@ -244,7 +249,10 @@ begin
   if p_runs = '{}' then
     return p_runs;
   end if;
-  v_locked := p_runs || {schema}.parents_of_v1(p_shard, p_runs);
+  v_locked := p_runs;
+  if p_with_parents then
+    v_locked := v_locked || {schema}.parents_of_v1(p_shard, p_runs);
+  end if;
   v_locked := array(
     select r.id from {schema}.run r
      where r.shard = p_shard and r.id = any (v_locked)
@@ -269,7 +277,7 @@ begin
                             where p.shard = p_shard and p.run_id = any (v_locked) for update skip locked) p));
   return array(select r.id from {schema}.run r
                 where r.shard = p_shard and r.id = any (v_locked) and r.id = any (p_runs) and r.id <> all (v_busy)
-                  and (r.parent_id is null or (r.parent_id = any (v_locked) and r.parent_id <> all (v_busy))));
+                  and (not p_with_parents or r.parent_id is null or (r.parent_id = any (v_locked) and r.parent_id <> all (v_busy))));
 end
 $$;
 

@@ -345,8 +345,10 @@ begin
          case when e.kind in ('completed', 'failed', 'cancelled', 'timed_out', 'attempt_failed') then p_worker end
     from unnest(e_runs, e_seqs, e_kinds, e_names, e_attempts, e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes)
          e (run_id, seq, kind, name, attempt, began_ms, delay_ms, due_ms, data, notes)
-   where p_lost is null or e.run_id <> all (p_lost)
-  on conflict (shard, run_id, seq) do nothing;
+   where (p_lost is null or e.run_id <> all (p_lost))
+     and not exists (select 1 from "pawl".event h
+                      where h.shard = p_shard and h.run_id = e.run_id and h.seq = e.seq
+                     offset 0);
 
   -- Asked as `is null`, the planner may look through all that is unread, for each message taken.
   if e_takes is not null then
@@ -922,7 +924,7 @@ begin
 end
 $function$;
 
-create function pawl.lock_free_runs_v1(p_shard smallint, p_runs uuid[])
+create function pawl.lock_free_runs_v1(p_shard smallint, p_runs uuid[], p_with_parents boolean)
  RETURNS uuid[]
  LANGUAGE plpgsql
 AS $function$
@@ -933,7 +935,10 @@ begin
   if p_runs = '{}' then
     return p_runs;
   end if;
-  v_locked := p_runs || "pawl".parents_of_v1(p_shard, p_runs);
+  v_locked := p_runs;
+  if p_with_parents then
+    v_locked := v_locked || "pawl".parents_of_v1(p_shard, p_runs);
+  end if;
   v_locked := array(
     select r.id from "pawl".run r
      where r.shard = p_shard and r.id = any (v_locked)
@@ -958,7 +963,7 @@ begin
                             where p.shard = p_shard and p.run_id = any (v_locked) for update skip locked) p));
   return array(select r.id from "pawl".run r
                 where r.shard = p_shard and r.id = any (v_locked) and r.id = any (p_runs) and r.id <> all (v_busy)
-                  and (r.parent_id is null or (r.parent_id = any (v_locked) and r.parent_id <> all (v_busy))));
+                  and (not p_with_parents or r.parent_id is null or (r.parent_id = any (v_locked) and r.parent_id <> all (v_busy))));
 end
 $function$;
 
@@ -968,13 +973,15 @@ create function pawl.lock_leases_v1(p_shard smallint, p_worker uuid, p_runs uuid
 AS $function$
 begin
   return array(
-    select l.run_id
-      from (select i.run_id, i.epoch from unnest(p_runs, p_epochs) i (run_id, epoch) order by i.run_id) i
-     cross join lateral (
-       select l.run_id
-         from "pawl".lease l
-        where l.shard = p_shard and l.run_id = i.run_id and l.epoch = i.epoch and (l.worker_id = p_worker) is true
-          for update) l);
+    select h.run_id
+      from (select l.run_id, l.epoch
+              from (select l.run_id, l.epoch
+                      from "pawl".lease l
+                     where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true
+                     order by l.run_id
+                       for update) l
+            intersect
+            select i.run_id, i.epoch from unnest(p_runs, p_epochs) i (run_id, epoch)) h);
 end
 $function$;
 
@@ -1594,6 +1601,7 @@ declare
   v_rescued integer := 0;
   v_more boolean := false;
   v_candidates uuid[];
+  v_spent uuid[];
   v_locked uuid[];
   v_told uuid[];
   v_after uuid;
@@ -1617,18 +1625,22 @@ begin
      where w.id = any (v_dead) and w.ended_at is null;
     get diagnostics v_ended = row_count;
 
-    v_candidates := array(
-      select l.run_id
-        from unnest(v_dead) d (id)
-       cross join lateral (
-         select l.run_id
-           from "pawl".lease l
-          where l.shard = p_shard and l.worker_id = d.id
-          order by l.claimed_at
-         offset 0) l
-       order by l.run_id
-       limit p_limit);
-    v_locked := "pawl".lock_free_runs_v1(p_shard, v_candidates);
+    -- Those whose crash limit is spent tell their parents, and so need them. The others go first, and need only themselves:
+    -- a parent whose children end all the time is hardly ever free.
+    select array_agg(c.run_id) filter (where not c.is_spent), array_agg(c.run_id) filter (where c.is_spent)
+      into v_candidates, v_spent
+      from (select l.run_id, l.began_at is not null and l.crashes + (d.held_at_end = 1)::integer >= l.crash_limit as is_spent
+              from (select w.id, coalesce(w.held_at_end, 0) as held_at_end from "pawl".worker w where w.id = any (v_dead)) d
+             cross join lateral (
+               select l.run_id, l.began_at, l.crashes, l.crash_limit
+                 from "pawl".lease l
+                where l.shard = p_shard and l.worker_id = d.id
+                order by l.claimed_at
+               offset 0) l
+             order by is_spent, l.run_id
+             limit p_limit) c;
+    v_locked := "pawl".lock_free_runs_v1(p_shard, coalesce(v_candidates, '{}'), false)
+             || "pawl".lock_free_runs_v1(p_shard, coalesce(v_spent, '{}'), true);
     select r.recovered, r.failed into v_recovered, v_failed from "pawl".recover_leases_v1(p_shard, v_now, v_dead, v_locked) r;
     v_more := v_recovered + v_failed = p_limit;
 
@@ -1645,7 +1657,7 @@ begin
                          where y.shard = p_shard and y.expires_at <= v_now and y.epoch = 0
                          order by y.expires_at limit p_limit);
   if v_candidates <> '{}' then
-    v_expired := "pawl".expire_runs_v1(p_shard, v_now, "pawl".lock_free_runs_v1(p_shard, v_candidates));
+    v_expired := "pawl".expire_runs_v1(p_shard, v_now, "pawl".lock_free_runs_v1(p_shard, v_candidates, true));
     v_more := v_more or v_expired = p_limit;
   end if;
 
@@ -1674,7 +1686,7 @@ begin
                    order by i.shard, i.run_id
                    limit 1000) u) m;
   if v_told is not null then
-    v_told := "pawl".lock_free_runs_v1(p_shard, v_told);
+    v_told := "pawl".lock_free_runs_v1(p_shard, v_told, true);
     select count(*) into v_rescued
       from "pawl".parked p
      where p.shard = p_shard and p.run_id = any (v_told)

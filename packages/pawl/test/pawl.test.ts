@@ -55,6 +55,9 @@ describe("createPawl", () => {
     expect(() => createPawl({ url: process.env["PAWL_NO_SUCH_VARIABLE"] })).toThrow(
       "The url given is undefined",
     );
+    expect(() => createPawl({ url: "" })).toThrow("The url given is empty");
+    expect(() => createPawl({ url: "localhost/shop" })).toThrow("must begin with postgres://");
+    expect(() => createPawl("postgres://localhost" as never)).toThrow("createPawl({ url })");
     expect(() => createPawl({ memory: true, url: "postgres://localhost" })).toThrow("one of url, pool");
     expect(() => createPawl({ memory: true, shema: "x" } as never)).toThrow('Did you mean "schema"?');
   });
@@ -66,6 +69,24 @@ describe("createPawl", () => {
     await pawl.close();
     await expect(pawl.start(part, 1)).rejects.toMatchObject({ code: "CLOSED" });
     await expect(worker.start()).rejects.toMatchObject({ code: "CLOSED" });
+    await expect(pawl.migrate()).rejects.toMatchObject({ code: "CLOSED" });
     expect(() => pawl.worker({ workflows: [part] })).toThrow("closed");
+  });
+
+  test("takes no option of migrate it does not know", async () => {
+    await using pawl = createPawl({ memory: true });
+    await expect(pawl.migrate({ verifyonly: true } as never)).rejects.toThrow('Did you mean "verifyOnly"?');
+  });
+
+  test("migrates by itself for a handle made by an id alone", async ({ pool, schema }) => {
+    await using pawl = createPawl({ pool, schema, autoMigrate: true });
+    const nobody = pawl.handle("01900000-0000-7000-8000-000000000000");
+    await expect(nobody.result()).rejects.toMatchObject({ code: "RUN_NOT_FOUND" });
+  });
+
+  test("a result is refused as a start is where there is no schema", async ({ pool, schema }) => {
+    await using pawl = createPawl({ pool, schema });
+    const nobody = pawl.handle("01900000-0000-7000-8000-000000000000");
+    await expect(nobody.result()).rejects.toMatchObject({ code: "SCHEMA_MISSING" });
   });
 });

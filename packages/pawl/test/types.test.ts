@@ -1,5 +1,6 @@
 import { expectTypeOf, test } from "vitest";
 import { z } from "zod";
+import type { RunHandle } from "../src/client/run-handle.ts";
 import type { InputOf, OutputOf, SignalsOf } from "../src/core/workflow-ref.ts";
 import type { Context } from "../src/runtime/context.ts";
 import { workflow, type Workflow } from "../src/runtime/workflow.ts";
@@ -48,6 +49,23 @@ test("declared signals have the output type of their schema, or null with a time
     void ctx.waitForSignal("lost");
   });
   expectTypeOf<SignalsOf<typeof declared>>().toEqualTypeOf<typeof signals>();
+});
+
+test("a signal's payload may be left out only where its schema takes undefined", () => {
+  type Handle = RunHandle<void, { go: typeof needed; stop: typeof optional }>;
+  const needed = z.object({ at: z.number() });
+  const optional = z.string().optional();
+  const send = (run: Handle, any: RunHandle): void => {
+    void run.signal("go", { at: 1 });
+    void run.signal("stop");
+    void run.signal("stop", "now", { idempotencyKey: "a" });
+    void any.signal("whatever");
+    // @ts-expect-error: the payload is missing
+    void run.signal("go");
+    // @ts-expect-error: the payload is of another type
+    void run.signal("go", "now");
+  };
+  expectTypeOf(send).toBeFunction();
 });
 
 test("undeclared signals are whatever the code says they are", () => {

@@ -9,17 +9,18 @@ const deepest = 100;
 
 /**
  * Writes a value so that reading it back gives an equal one, or refuses it. `undefined` is no payload at all;
- * a property that is `undefined` is left out, as JSON does.
+ * a property that is `undefined` is left out and -0 becomes 0, as JSON does.
+ * @param what begins the message of a refusal, as in `The result of step "charge"`
  * @throws {PawlError} `INVALID_PAYLOAD`, naming the place of what JSON cannot hold
  */
-export function encode(value: unknown, most: number = defaultPayloadBytes): Payload | null {
+export function encode(value: unknown, what?: string, most: number = defaultPayloadBytes): Payload | null {
   if (value === undefined) return null;
-  checkValue(value, "$", 0);
-  const json = JSON.stringify(value);
-  if (json.length > most || (json.length * 3 > most && byteLength(json) > most)) {
-    throw refusal("$", `is larger than ${most} bytes: keep it elsewhere and store where`);
+  try {
+    checkValue(value, "$", 0);
+    return { json: write(value, most), notes: null };
+  } catch (error) {
+    throw error instanceof Refusal ? error.toPawlError(what) : error;
   }
-  return { json, notes: null };
 }
 
 /** Reads back what `encode` wrote. */
@@ -42,8 +43,7 @@ function checkValue(value: unknown, path: string, depth: number): void {
     case "boolean":
       return;
     case "number":
-      if (!Number.isFinite(value)) throw refusal(path, `is ${value}, which JSON cannot hold`);
-      if (Object.is(value, -0)) throw refusal(path, "is -0, which JSON cannot hold: add 0 to it");
+      if (!Number.isFinite(value)) throw new Refusal(path, `is ${value}, which JSON cannot hold`);
       return;
     case "object":
       if (value !== null) checkObject(value, path, depth);
@@ -53,23 +53,23 @@ function checkValue(value: unknown, path: string, depth: number): void {
     case "symbol":
     case "bigint":
     default:
-      throw refusal(path, `is of type ${typeof value}, which JSON cannot hold`);
+      throw new Refusal(path, `is of type ${typeof value}, which JSON cannot hold`);
   }
 }
 
 function checkObject(value: object, path: string, depth: number): void {
-  if (depth >= deepest) throw refusal(path, `lies deeper than ${deepest} levels, or in a circle`);
+  if (depth >= deepest) throw new Refusal(path, `lies deeper than ${deepest} levels, or in a circle`);
   if (Array.isArray(value)) {
     checkArray(value, path, depth);
     return;
   }
   if (!isPlain(value)) {
-    throw refusal(
+    throw new Refusal(
       path,
       `is of the class ${className(value)}: turn it into plain objects, arrays, strings and numbers`,
     );
   }
-  if (Object.getOwnPropertySymbols(value).length > 0) throw refusal(path, "has a symbol for a key");
+  if (Object.getOwnPropertySymbols(value).length > 0) throw new Refusal(path, "has a symbol for a key");
   for (const [key, item] of Object.entries(value)) {
     const place = `${path}${writeKey(key)}`;
     checkText(key, place);
@@ -79,7 +79,7 @@ function checkObject(value: object, path: string, depth: number): void {
 
 function checkArray(value: readonly unknown[], path: string, depth: number): void {
   if (Object.keys(value).length !== value.length) {
-    throw refusal(path, "is an array with holes or named properties, which JSON cannot hold");
+    throw new Refusal(path, "is an array with holes or named properties, which JSON cannot hold");
   }
   for (const [index, item] of value.entries()) checkValue(item, `${path}[${index}]`, depth + 1);
 }
@@ -98,14 +98,38 @@ function className(value: object): string {
 }
 
 function checkText(text: string, path: string): void {
-  if (text.includes("\0")) throw refusal(path, "holds a NUL character, which Postgres cannot store");
-  if (hasLoneSurrogate(text)) throw refusal(path, "holds half of a surrogate pair, which is not Unicode");
+  if (text.includes("\0")) throw new Refusal(path, "holds a NUL character, which Postgres cannot store");
+  if (hasLoneSurrogate(text)) throw new Refusal(path, "holds half of a surrogate pair, which is not Unicode");
 }
 
 function writeKey(key: string): string {
   return /^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
 }
 
-function refusal(path: string, fault: string): PawlError {
-  return new PawlError("INVALID_PAYLOAD", `The value at ${path} ${fault}.`, { path });
+function write(value: unknown, most: number): string {
+  const json = JSON.stringify(value);
+  if (json.length > most || (json.length * 3 > most && byteLength(json) > most)) {
+    throw new Refusal("$", `is larger than ${most} bytes: keep it elsewhere and store where`);
+  }
+  return json;
+}
+
+/** Carries the place and the fault up to where it is known what the value is of. */
+class Refusal extends Error {
+  readonly path: string;
+  readonly fault: string;
+
+  constructor(path: string, fault: string) {
+    super(fault);
+    this.path = path;
+    this.fault = fault;
+  }
+
+  /** Trying again is of no use: the same code makes the same value. */
+  toPawlError(what: string | undefined): PawlError {
+    const { path, fault } = this;
+    const subject = what === undefined ? "The value" : `${what}: the value`;
+    const error = new PawlError("INVALID_PAYLOAD", `${subject} at ${path} ${fault}.`, { path });
+    return Object.assign(error, { retryable: false });
+  }
 }

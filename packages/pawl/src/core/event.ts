@@ -1,7 +1,7 @@
 import type { Payload } from "./json.ts";
 
 /** Every fact a run's history can hold. Names are stored: add, never rename. */
-export const eventKinds = [
+const eventKinds = [
   "step_intended",
   "step_completed",
   "step_failed",

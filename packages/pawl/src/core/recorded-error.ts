@@ -23,7 +23,12 @@ export function recordError(thrown: unknown): Payload {
 
 /** Whatever was thrown, in texts of bounded length that any store can hold. */
 export function describeError(thrown: unknown): RecordedError {
-  return describe(thrown, mostCauses);
+  try {
+    return describe(thrown, mostCauses);
+  } catch {
+    // A revoked proxy, for one, throws at every look.
+    return { name: "NonError", message: "Something that cannot be described was thrown." };
+  }
 }
 
 /** Makes an error of what was written down: its name, message, stack, code and cause, but not its class. */

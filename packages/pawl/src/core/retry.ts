@@ -66,7 +66,9 @@ export function createRetryPolicy(options: RetryOptions = {}): RetryPolicy {
 
 /** The pause after this many failures. */
 export function retryDelayMs(policy: RetryPolicy, failures: number, random: Random): number {
-  const pauseMs = Math.min(policy.maxMs, policy.initialMs * policy.factor ** (failures - 1));
+  // Nought times infinity is not a number.
+  const grownMs = policy.initialMs === 0 ? 0 : policy.initialMs * policy.factor ** (failures - 1);
+  const pauseMs = Math.min(policy.maxMs, grownMs);
   return Math.round(policy.jitter ? pauseMs * (0.5 + random.next() / 2) : pauseMs);
 }
 
@@ -78,5 +80,9 @@ export class NonRetryableError extends Error {
 
 /** Whether trying again may help. Reads the mark, not the class, so that it holds for errors read back from the history. */
 export function isRetryable(error: unknown): boolean {
-  return !(error instanceof Error && "retryable" in error && error.retryable === false);
+  try {
+    return !(error instanceof Error && "retryable" in error && error.retryable === false);
+  } catch {
+    return true;
+  }
 }

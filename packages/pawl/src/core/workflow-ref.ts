@@ -1,4 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { PawlError } from "./error.ts";
 
 /** The signals a workflow declares: name to schema. With plain `string` keys, none are declared and any is taken. */
 export type SignalSchemas = Readonly<Record<string, StandardSchemaV1>>;
@@ -37,3 +38,17 @@ export type OutputOf<Ref> = TypesOf<Ref> extends { readonly output: infer Output
 /** The signals this workflow declares. */
 export type SignalsOf<Ref> =
   TypesOf<Ref> extends { readonly signals: infer Signals extends SignalSchemas } ? Signals : never;
+
+/**
+ * Refuses what is no workflow, such as one that is not there yet.
+ * @param what asks for it, as in `start`
+ * @throws {PawlError} `INVALID_OPTION`
+ */
+export function assertWorkflow(what: string, workflow: unknown): asserts workflow is WorkflowRef {
+  if (typeof workflow === "object" && workflow !== null && "name" in workflow && "inputSchema" in workflow)
+    return;
+  const hint = workflow === undefined ? "; is it undefined through a circular import?" : ".";
+  throw new PawlError("INVALID_OPTION", `${what} needs a workflow made with workflow() or ref()${hint}`, {
+    what,
+  });
+}

@@ -14,7 +14,7 @@ export const newNumbers: Numbers = {
 };
 
 /** Suspected of killing its worker: tried alone. */
-export function isSuspect(numbers: Numbers): boolean {
+function isSuspect(numbers: Numbers): boolean {
   return numbers.suspicion >= 2;
 }
 

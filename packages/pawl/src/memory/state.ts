@@ -18,7 +18,7 @@ export interface Numbers {
   readonly suspicion: number;
 }
 
-export interface ReadyRoom extends Numbers {
+interface ReadyRoom extends Numbers {
   readonly kind: "ready";
   readonly mark: Mark;
   told: boolean;
@@ -98,7 +98,7 @@ export interface Worker {
 }
 
 /** A run that waits for an instant. */
-export interface Due {
+interface Due {
   readonly at: number;
   readonly runId: RunId;
 }

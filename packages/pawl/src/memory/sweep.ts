@@ -44,6 +44,7 @@ function endOverdueWorkers(state: State): number {
 function recoverRuns(state: State, limit: number): { readonly recovered: number; readonly failed: number } {
   const orphans = allLeases(state)
     .filter(({ room }) => state.workers.get(room.workerId)?.endedAt !== null)
+    .toSorted((a, b) => Number(isSpent(state, a.room)) - Number(isSpent(state, b.room)))
     .slice(0, limit);
   let failed = 0;
   const told: Run[] = [];
@@ -62,21 +63,29 @@ function recoverRuns(state: State, limit: number): { readonly recovered: number;
  * Answers those who were told that it has failed.
  */
 function recoverCrashed(state: State, run: Run, room: LeaseRoom, beganAt: number): readonly Run[] {
-  const isAlone = state.workers.get(room.workerId)?.heldAtEnd === 1;
+  const isAlone = wasAlone(state, room);
   const crashes = room.crashes + (isAlone ? 1 : 0);
   const suspicion = isAlone ? Math.max(room.suspicion, 2) : room.suspicion + 1;
   const seq = run.newestSeq + 1;
   const data = { json: JSON.stringify({ workerId: room.workerId, alone: isAlone }), notes: null };
   appendEvent(state, run, { seq, kind: "attempt_crashed", name: null, attempt: room.attempt, beganAt, data });
 
-  // A limit of 0 is always reached: alone or not.
-  if (crashes >= room.crashLimit) {
+  if (isSpent(state, room)) {
     appendEvent(state, run, { seq: seq + 1, kind: "failed", name: null, data: crashedError });
     return closeRun(state, run, { status: "failed", output: null, error: crashedError });
   }
   const numbers = { ...numbersOf(room), lastSeq: seq, attempt: room.attempt + 1, crashes, suspicion };
   moveToReady(state, run, numbers, true);
   return [];
+}
+
+function wasAlone(state: State, room: LeaseRoom): boolean {
+  return state.workers.get(room.workerId)?.heldAtEnd === 1;
+}
+
+/** Whether this crash is one too many. A limit of 0 is always reached: alone or not. */
+function isSpent(state: State, room: LeaseRoom): boolean {
+  return room.begunAt !== null && room.crashes + (wasAlone(state, room) ? 1 : 0) >= room.crashLimit;
 }
 
 const crashedError: Payload = {

@@ -1,19 +1,23 @@
 import type pg from "pg";
+import type { Timers } from "../core/timers.ts";
 
 export interface BorrowedClient {
   readonly client: pg.PoolClient;
   /** A broken connection is not used again. */
-  giveBack(isBroken: boolean): void;
+  readonly giveBack: (isBroken: boolean) => void;
 }
 
 const ignore = (): void => {};
+
+/** A pool without a free connection, or a server that does not answer, is given up after this long. */
+const longestWaitMs = 5_000;
 
 /**
  * Takes a connection out of the pool. One that dies in our hands fails the query it is at and, besides, emits an
  * error, which the pool does not listen for while it is lent: unheard, it would end the process.
  */
-export async function borrowClient(pool: pg.Pool): Promise<BorrowedClient> {
-  const client = await pool.connect();
+export async function borrowClient(pool: pg.Pool, timers: Timers): Promise<BorrowedClient> {
+  const client = await connectInTime(pool, timers);
   client.on("error", ignore);
   return {
     client,
@@ -22,4 +26,26 @@ export async function borrowClient(pool: pg.Pool): Promise<BorrowedClient> {
       client.off("error", ignore);
     },
   };
+}
+
+/** A connection that comes too late goes back to the pool unused. */
+function connectInTime(pool: pg.Pool, timers: Timers): Promise<pg.PoolClient> {
+  return new Promise((resolve, reject) => {
+    let isLate = false;
+    const cancel = timers.after(longestWaitMs, () => {
+      isLate = true;
+      reject(new Error(`the pool had no connection for ${longestWaitMs} ms`));
+    });
+    pool.connect().then(
+      (client) => {
+        cancel();
+        if (isLate) client.release();
+        else resolve(client);
+      },
+      (error: unknown) => {
+        cancel();
+        reject(error instanceof Error ? error : new Error(String(error)));
+      },
+    );
+  });
 }

@@ -10,13 +10,8 @@ export function sparseColumn<Item, Value>(
   items: readonly Item[],
   pick: (item: Item) => Value | null | undefined,
 ): readonly (Value | null)[] | null {
-  let isEmpty = true;
-  const values = items.map((item) => {
-    const value = pick(item) ?? null;
-    if (value !== null) isEmpty = false;
-    return value;
-  });
-  return isEmpty ? null : values;
+  const values = items.map((item) => pick(item) ?? null);
+  return values.every((value) => value === null) ? null : values;
 }
 
 export function payloadOf(json: string | null, notes: string | null): Payload | null {

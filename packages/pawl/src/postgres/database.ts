@@ -1,7 +1,8 @@
 import type pg from "pg";
+import type { Timers } from "../core/timers.ts";
 import { borrowClient } from "./borrow-client.ts";
-import { classifyFailure, translateError } from "./sql-error.ts";
 import { bindSchema, type SchemaName } from "./schema-name.ts";
+import { classifyFailure, translateError } from "./sql-error.ts";
 import type { Transition } from "./transition.ts";
 
 /** A row as the driver gives it; each transition knows its own columns. */
@@ -21,9 +22,10 @@ interface DatabaseOptions {
   readonly clock: string;
   /** A query without an answer for so long is given up and its connection destroyed. */
   readonly queryTimeoutMs: number;
+  readonly timers: Timers;
 }
 
-export function createDatabase({ pool, schema, clock, queryTimeoutMs }: DatabaseOptions): Database {
+export function createDatabase({ pool, schema, clock, queryTimeoutMs, timers }: DatabaseOptions): Database {
   const texts = new Map<Transition, string>();
   /** Null until the first connection has shown whether a pooler sits in between. */
   let isDirect: boolean | null = null;
@@ -37,8 +39,11 @@ export function createDatabase({ pool, schema, clock, queryTimeoutMs }: Database
     return text;
   }
 
-  async function run<R extends Row>(statement: Transition, values: readonly unknown[]): Promise<readonly R[]> {
-    const { client, giveBack } = await borrowClient(pool);
+  async function run<R extends Row>(
+    statement: Transition,
+    values: readonly unknown[],
+  ): Promise<readonly R[]> {
+    const { client, giveBack } = await borrowClient(pool, timers);
     let broken = true;
     try {
       isDirect ??= await hasOwnBackend(client, queryTimeoutMs);
@@ -46,6 +51,7 @@ export function createDatabase({ pool, schema, clock, queryTimeoutMs }: Database
       const query = { text: textOf(statement), values: [...values], query_timeout: queryTimeoutMs };
       const named = isDirect ? { ...query, name: `pawl_${schema.channel}_${statement.name}` } : query;
       const result = await client.query<R & pg.QueryResultRow>(named);
+      assertOwnTransaction(client);
       broken = false;
       return result.rows;
     } catch (error) {
@@ -76,6 +82,16 @@ async function hasOwnBackend(client: pg.PoolClient, timeoutMs: number): Promise<
   const { rows } = await client.query<{ pid: number }>(query);
   const announced = (client as { readonly processID?: number | null }).processID;
   return rows[0]?.pid === announced;
+}
+
+/**
+ * A connection of a caller's pool may come with a transaction that was never ended. Ours has then not committed: cutting
+ * the connection undoes it, and the call is made again on another.
+ */
+function assertOwnTransaction(client: pg.PoolClient): void {
+  const { getTransactionStatus } = client as { getTransactionStatus?: () => string | null };
+  const status = getTransactionStatus?.call(client) ?? "I";
+  if (status !== "I") throw new Error("the pool gave a connection with an open transaction");
 }
 
 /** A half-open connection never answers, not even to a goodbye: cut it. */

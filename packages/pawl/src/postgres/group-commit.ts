@@ -31,7 +31,9 @@ interface Entry<Item, Answer> {
  * returns. No timer: a call that comes alone goes out at the end of the current turn. When an item makes its call fail,
  * or somebody blocks it, the items of that call are tried again beside the next calls, and fail or wait one by one.
  */
-export function createGroupCommit<Item, Answer>(options: GroupCommitOptions<Item, Answer>): (item: Item) => Promise<Answer> {
+export function createGroupCommit<Item, Answer>(
+  options: GroupCommitOptions<Item, Answer>,
+): (item: Item) => Promise<Answer> {
   let waiting: Entry<Item, Answer>[] = [];
   let isScheduled = false;
   let isInFlight = false;
@@ -83,7 +85,10 @@ export function createGroupCommit<Item, Answer>(options: GroupCommitOptions<Item
     try {
       const answers = await options.send(batch.map((entry) => entry.item));
       if (answers.length !== batch.length) {
-        throw new PawlError("INTERNAL", `${options.name} answered ${answers.length} of ${batch.length}. Please report this.`);
+        throw new PawlError(
+          "INTERNAL",
+          `${options.name} answered ${answers.length} of ${batch.length}. Please report this.`,
+        );
       }
       for (const [index, entry] of batch.entries()) entry.resolve(answers[index] as Answer);
     } catch (error) {

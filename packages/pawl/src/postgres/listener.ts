@@ -21,7 +21,7 @@ interface ListenerOptions {
   readonly log: Log;
   /** How often a silent connection is asked whether it is still there. */
   readonly checkMs: number;
-  onHint(hint: Hint): void;
+  readonly onHint: (hint: Hint) => void;
 }
 
 /**
@@ -34,15 +34,16 @@ export function createListener(options: ListenerOptions): Listener {
   let ended: Promise<void> = Promise.resolve();
   let isListening = false;
   let isStarted = false;
+  const isStopping = (): boolean => stopping.signal.aborted;
 
   async function listenForEver(): Promise<void> {
     let failures = 0;
-    while (!stopping.signal.aborted) {
+    while (!isStopping()) {
       const outcome = await listenOnce(() => {
         failures = 0;
       });
       isListening = false;
-      if (outcome === "pooled" || stopping.signal.aborted) return;
+      if (outcome === "pooled" || isStopping()) return;
       failures++;
       await delay(timers, backOffMs(failures, random, 100, 5_000), stopping.signal);
     }
@@ -50,10 +51,15 @@ export function createListener(options: ListenerOptions): Listener {
 
   /** Resolves when the connection is gone. */
   async function listenOnce(onListening: () => void): Promise<"lost" | "pooled"> {
-    const client = new pg.Client({ ...options.client, keepAlive: true, connectionTimeoutMillis: 5_000, query_timeout: 5_000 });
+    const client = new pg.Client({
+      ...options.client,
+      keepAlive: true,
+      connectionTimeoutMillis: 5_000,
+      query_timeout: 5_000,
+    });
     const gone = new AbortController();
-    client.on("error", () => gone.abort());
-    client.on("end", () => gone.abort());
+    client.on("error", (error) => gone.abort(error));
+    client.on("end", () => gone.abort(new Error("The connection has ended.")));
     client.on("notification", (message) => {
       for (const hint of parseHints(message.payload ?? "")) onHint(hint);
     });
@@ -61,7 +67,9 @@ export function createListener(options: ListenerOptions): Listener {
       await client.connect();
       const { rows } = await client.query<{ pid: number }>("select pg_backend_pid() as pid");
       if (rows[0]?.pid !== (client as { readonly processID?: number | null }).processID) {
-        log.warn("Notifications do not pass the connection pooler: polling instead. Give listenUrl a direct connection.");
+        log.warn(
+          "Notifications do not pass the connection pooler: polling instead. Give listenUrl a direct connection.",
+        );
         return "pooled";
       }
       await client.query(`listen "${options.schema.channel}"`);
@@ -70,20 +78,23 @@ export function createListener(options: ListenerOptions): Listener {
       onHint({ kind: "reconnected" });
       await watch(client, gone.signal);
     } catch (error) {
-      if (!stopping.signal.aborted) log.warn("Lost the connection for notifications: polling until it is back.", { error });
+      if (!isStopping())
+        log.warn("Lost the connection for notifications: polling until it is back.", { error });
     } finally {
       await closeQuietly(client);
     }
     return "lost";
   }
 
-  /** A half-open connection looks alive until it is asked. */
+  /** Ends when told to stop, and throws once the connection is gone. A half-open one looks alive until it is asked. */
   async function watch(client: pg.Client, gone: AbortSignal): Promise<void> {
     const either = AbortSignal.any([gone, stopping.signal]);
-    while (!either.aborted) {
+    for (;;) {
       await delay(timers, options.checkMs, either);
-      if (!either.aborted) await client.query("select 1");
+      if (either.aborted) break;
+      await client.query("select 1");
     }
+    if (!isStopping()) gone.throwIfAborted();
   }
 
   return {
@@ -101,7 +112,9 @@ export function createListener(options: ListenerOptions): Listener {
 }
 
 async function closeQuietly(client: pg.Client): Promise<void> {
-  const { connection } = client as unknown as { readonly connection?: { readonly stream?: { destroy(): void } } };
+  const { connection } = client as unknown as {
+    readonly connection?: { readonly stream?: { destroy(): void } };
+  };
   connection?.stream?.destroy();
   await Promise.resolve();
 }

@@ -1,5 +1,6 @@
 import pg from "pg";
 import { PawlError } from "../core/error.ts";
+import type { Timers } from "../core/timers.ts";
 import { borrowClient } from "./borrow-client.ts";
 import { type Migration, migrations } from "./migrations.generated.ts";
 import { bindSchema, type SchemaName } from "./schema-name.ts";
@@ -22,8 +23,9 @@ export interface MigrationTarget {
   readonly pool: pg.Pool;
   readonly schema: SchemaName;
   readonly clock: string;
+  readonly timers: Timers;
   /** Waits before the next try when somebody is in the way. */
-  pause(ms: number): Promise<void>;
+  readonly pause: (ms: number) => Promise<void>;
   /** All of ours by default; tests upgrade step by step. */
   readonly migrations?: readonly Migration[];
 }
@@ -37,7 +39,7 @@ const latest = (all: readonly Migration[]): number => all.at(-1)?.version ?? 0;
  */
 export async function migrate(target: MigrationTarget, options: MigrateOptions = {}): Promise<MigrateAnswer> {
   const { pool, schema, migrations: all = migrations } = target;
-  const { client, giveBack } = await borrowClient(pool).catch((error: unknown) => {
+  const { client, giveBack } = await borrowClient(pool, target.timers).catch((error: unknown) => {
     throw translateError(error, "migrate");
   });
   try {
@@ -68,7 +70,11 @@ export function printMigrations(schema: SchemaName, clock: string): string {
     ({ version, name, sql }) =>
       `-- ${version}: ${name}\n${sql}\ninsert into {schema}.migration (version, name) values (${version}, '${name}');\n`,
   );
-  return bindSchema([`create schema if not exists {schema};\n${createMigrationTable};\n`, ...parts].join("\n"), schema, clock);
+  return bindSchema(
+    [`create schema if not exists {schema};\n${createMigrationTable};\n`, ...parts].join("\n"),
+    schema,
+    clock,
+  );
 }
 
 const createMigrationTable = `create table if not exists {schema}.migration (
@@ -83,7 +89,11 @@ const tries = 30;
 const askAgainMs = 50;
 
 /** Tries again while somebody holds what is to be changed: meanwhile all who use it would have to wait behind us. */
-async function unlessHeld<Answer>(client: pg.PoolClient, target: MigrationTarget, act: () => Promise<Answer>): Promise<Answer> {
+async function unlessHeld<Answer>(
+  client: pg.PoolClient,
+  target: MigrationTarget,
+  act: () => Promise<Answer>,
+): Promise<Answer> {
   for (let left = tries; ; left--) {
     try {
       return await act();
@@ -109,10 +119,16 @@ async function beginAlone(client: pg.PoolClient, { schema, pause }: MigrationTar
     await pause(askAgainMs);
   }
   await client.query(`set local lock_timeout = ${lockTimeoutMs}`);
+  // Should this process vanish in between, the others need not wait until its connection is found dead.
+  await client.query("set local idle_in_transaction_session_timeout = '60s'");
 }
 
 /** Applies the run of migrations that can share a transaction, or one that cannot. Answers their versions. */
-async function applyNext(client: pg.PoolClient, target: MigrationTarget, all: readonly Migration[]): Promise<readonly number[]> {
+async function applyNext(
+  client: pg.PoolClient,
+  target: MigrationTarget,
+  all: readonly Migration[],
+): Promise<readonly number[]> {
   const { schema, clock } = target;
   await beginAlone(client, target);
   const before = await appliedVersion(client, schema);
@@ -161,15 +177,20 @@ async function createSchema(client: pg.PoolClient, schema: SchemaName): Promise<
   await client.query(bindSchema(createMigrationTable, schema, ""));
 }
 
-async function recordVersion(client: pg.PoolClient, schema: SchemaName, { version, name }: Migration): Promise<void> {
+async function recordVersion(
+  client: pg.PoolClient,
+  schema: SchemaName,
+  { version, name }: Migration,
+): Promise<void> {
   const sql = "insert into {schema}.migration (version, name) values ($1, $2) on conflict do nothing";
   await client.query(bindSchema(sql, schema, ""), [version, name]);
 }
 
 async function appliedVersion(client: pg.PoolClient, schema: SchemaName): Promise<number> {
-  const { rows: tables } = await client.query<{ found: boolean }>("select to_regclass($1) is not null as found", [
-    `${schema.quoted}.migration`,
-  ]);
+  const { rows: tables } = await client.query<{ found: boolean }>(
+    "select to_regclass($1) is not null as found",
+    [`${schema.quoted}.migration`],
+  );
   if (tables[0]?.found !== true) return 0;
   const { rows } = await client.query<{ version: number }>(
     bindSchema("select coalesce(max(version), 0) as version from {schema}.migration", schema, ""),
@@ -183,7 +204,11 @@ function assertVersion(version: number, all: readonly Migration[], schema: Schem
   if (version === wanted) return;
   const details = { schema: schema.name, version, wanted };
   if (version === 0) {
-    throw new PawlError("SCHEMA_MISSING", `The schema "${schema.name}" is not there yet: run pawl.migrate().`, details);
+    throw new PawlError(
+      "SCHEMA_MISSING",
+      `The schema "${schema.name}" is not there yet: run pawl.migrate().`,
+      details,
+    );
   }
   throw new PawlError(
     "SCHEMA_TOO_OLD",
@@ -212,6 +237,11 @@ async function grant(client: pg.PoolClient, target: MigrationTarget, role: strin
     await client.query(bindSchema(rights, target.schema, ""));
   } catch (error) {
     if (sqlState(error) !== "42704") throw error;
-    throw new PawlError("INVALID_OPTION", `There is no role named ${role} to grant the schema to.`, { role }, { cause: error });
+    throw new PawlError(
+      "INVALID_OPTION",
+      `There is no role named ${role} to grant the schema to.`,
+      { role },
+      { cause: error },
+    );
   }
 }

@@ -286,9 +286,10 @@ create table {schema}.audit (
     breaking: false,
     sql: `-- Starting runs and claiming them. Functions carry their version in the name: old and new workers live side by side.
 --
--- A hot statement has one good plan, whatever the statistics say. Where a list meets a table, it is a lateral subquery
--- with \`offset 0\` (or a lock), which the planner cannot turn into a join of its own choosing: with statistics missing it
--- reads the whole shard for each call. Rows to be changed are found that way and then reached by their ctid.
+-- A hot statement has one good plan, whatever the statistics say: one index fits it, by its columns or by its order with
+-- sorting turned off. A list meets a table as \`= any (array)\` on its primary key, or in a lateral subquery with \`offset 0\`
+-- (or a lock), which the planner cannot turn into a join of its own choosing. Rows that nobody else can have updated since
+-- they were found are reached by their ctid. See docs/decisions/0004-plans.md.
 
 -- Inserts runs and puts each into its first room. An id that exists is left alone, so the call is safe to repeat.
 -- Locks: only what it inserts. p_skip: ids to leave out.
@@ -917,17 +918,20 @@ language plpgsql
 as $$
 begin
   return array(
-    select l.run_id
-      from (select i.run_id, i.epoch from unnest(p_runs, p_epochs) i (run_id, epoch) order by i.run_id) i
-     cross join lateral (
-       select l.run_id
-         from {schema}.lease l
-        where l.shard = p_shard and l.run_id = i.run_id and l.epoch = i.epoch and (l.worker_id = p_worker) is true
-          for update) l);
+    select h.run_id
+      from (select l.run_id, l.epoch
+              from (select l.run_id, l.epoch
+                      from {schema}.lease l
+                     where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true
+                     order by l.run_id
+                       for update) l
+            intersect
+            select i.run_id, i.epoch from unnest(p_runs, p_epochs) i (run_id, epoch)) h);
 end
 $$;
 
--- Appends facts. One whose seq is there already is left as it is: the write is being repeated.
+-- Appends facts. One whose seq is there already is left as it is: the write is being repeated. Nobody else can be adding it,
+-- since the caller has locked the lease; \`on conflict\` would write a second WAL record for each fact.
 -- p_lost: runs whose lease is gone; nothing is written for them. Optional columns may be null as a whole.
 create function {schema}.append_events_v1(
   p_shard smallint, p_now timestamptz, p_worker uuid, p_lost uuid[],
@@ -945,8 +949,10 @@ begin
          case when e.kind in ('completed', 'failed', 'cancelled', 'timed_out', 'attempt_failed') then p_worker end
     from unnest(e_runs, e_seqs, e_kinds, e_names, e_attempts, e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes)
          e (run_id, seq, kind, name, attempt, began_ms, delay_ms, due_ms, data, notes)
-   where p_lost is null or e.run_id <> all (p_lost)
-  on conflict (shard, run_id, seq) do nothing;
+   where (p_lost is null or e.run_id <> all (p_lost))
+     and not exists (select 1 from {schema}.event h
+                      where h.shard = p_shard and h.run_id = e.run_id and h.seq = e.seq
+                     offset 0);
 
   -- Asked as \`is null\`, the planner may look through all that is unread, for each message taken.
   if e_takes is not null then
@@ -1679,6 +1685,7 @@ declare
   v_rescued integer := 0;
   v_more boolean := false;
   v_candidates uuid[];
+  v_spent uuid[];
   v_locked uuid[];
   v_told uuid[];
   v_after uuid;
@@ -1702,18 +1709,22 @@ begin
      where w.id = any (v_dead) and w.ended_at is null;
     get diagnostics v_ended = row_count;
 
-    v_candidates := array(
-      select l.run_id
-        from unnest(v_dead) d (id)
-       cross join lateral (
-         select l.run_id
-           from {schema}.lease l
-          where l.shard = p_shard and l.worker_id = d.id
-          order by l.claimed_at
-         offset 0) l
-       order by l.run_id
-       limit p_limit);
-    v_locked := {schema}.lock_free_runs_v1(p_shard, v_candidates);
+    -- Those whose crash limit is spent tell their parents, and so need them. The others go first, and need only themselves:
+    -- a parent whose children end all the time is hardly ever free.
+    select array_agg(c.run_id) filter (where not c.is_spent), array_agg(c.run_id) filter (where c.is_spent)
+      into v_candidates, v_spent
+      from (select l.run_id, l.began_at is not null and l.crashes + (d.held_at_end = 1)::integer >= l.crash_limit as is_spent
+              from (select w.id, coalesce(w.held_at_end, 0) as held_at_end from {schema}.worker w where w.id = any (v_dead)) d
+             cross join lateral (
+               select l.run_id, l.began_at, l.crashes, l.crash_limit
+                 from {schema}.lease l
+                where l.shard = p_shard and l.worker_id = d.id
+                order by l.claimed_at
+               offset 0) l
+             order by is_spent, l.run_id
+             limit p_limit) c;
+    v_locked := {schema}.lock_free_runs_v1(p_shard, coalesce(v_candidates, '{}'), false)
+             || {schema}.lock_free_runs_v1(p_shard, coalesce(v_spent, '{}'), true);
     select r.recovered, r.failed into v_recovered, v_failed from {schema}.recover_leases_v1(p_shard, v_now, v_dead, v_locked) r;
     v_more := v_recovered + v_failed = p_limit;
 
@@ -1730,7 +1741,7 @@ begin
                          where y.shard = p_shard and y.expires_at <= v_now and y.epoch = 0
                          order by y.expires_at limit p_limit);
   if v_candidates <> '{}' then
-    v_expired := {schema}.expire_runs_v1(p_shard, v_now, {schema}.lock_free_runs_v1(p_shard, v_candidates));
+    v_expired := {schema}.expire_runs_v1(p_shard, v_now, {schema}.lock_free_runs_v1(p_shard, v_candidates, true));
     v_more := v_more or v_expired = p_limit;
   end if;
 
@@ -1759,7 +1770,7 @@ begin
                    order by i.shard, i.run_id
                    limit 1000) u) m;
   if v_told is not null then
-    v_told := {schema}.lock_free_runs_v1(p_shard, v_told);
+    v_told := {schema}.lock_free_runs_v1(p_shard, v_told, true);
     select count(*) into v_rescued
       from {schema}.parked p
      where p.shard = p_shard and p.run_id = any (v_told)
@@ -1774,9 +1785,9 @@ begin
 end
 $$;
 
--- Locks those of these runs that nobody is working on, together with their parents, and their rows in the rooms;
--- answers those for which all of that could be had without waiting.
-create function {schema}.lock_free_runs_v1(p_shard smallint, p_runs uuid[])
+-- Locks those of these runs that nobody is working on, together with their parents where asked for, and their rows in the
+-- rooms; answers those for which all of that could be had without waiting.
+create function {schema}.lock_free_runs_v1(p_shard smallint, p_runs uuid[], p_with_parents boolean)
 returns uuid[]
 language plpgsql
 as $$
@@ -1787,7 +1798,10 @@ begin
   if p_runs = '{}' then
     return p_runs;
   end if;
-  v_locked := p_runs || {schema}.parents_of_v1(p_shard, p_runs);
+  v_locked := p_runs;
+  if p_with_parents then
+    v_locked := v_locked || {schema}.parents_of_v1(p_shard, p_runs);
+  end if;
   v_locked := array(
     select r.id from {schema}.run r
      where r.shard = p_shard and r.id = any (v_locked)
@@ -1812,7 +1826,7 @@ begin
                             where p.shard = p_shard and p.run_id = any (v_locked) for update skip locked) p));
   return array(select r.id from {schema}.run r
                 where r.shard = p_shard and r.id = any (v_locked) and r.id = any (p_runs) and r.id <> all (v_busy)
-                  and (r.parent_id is null or (r.parent_id = any (v_locked) and r.parent_id <> all (v_busy))));
+                  and (not p_with_parents or r.parent_id is null or (r.parent_id = any (v_locked) and r.parent_id <> all (v_busy))));
 end
 $$;
 

@@ -1,6 +1,5 @@
 import pg from "pg";
-import { LeaseLostError } from "../core/error.ts";
-import { PawlError } from "../core/error.ts";
+import { LeaseLostError, PawlError } from "../core/error.ts";
 import { shardOf } from "../core/ids.ts";
 import { type Log, silentLog } from "../core/log.ts";
 import type { Random } from "../core/random.ts";
@@ -18,13 +17,28 @@ import { databaseClock, schemaName } from "./schema-name.ts";
 import type { Transition } from "./transition.ts";
 import { claimRuns, claimRunsValues, decodeClaim } from "./transitions/claim-runs.ts";
 import { createRuns, createRunsValues, decodeCreated, sizeOfRun } from "./transitions/create-runs.ts";
-import { beginRuns, decodeHeld, endRuns, endValues, releaseRuns, sizeOfEnding } from "./transitions/end-runs.ts";
+import {
+  beginRuns,
+  decodeHeld,
+  endRuns,
+  endValues,
+  releaseRuns,
+  sizeOfEnding,
+} from "./transitions/end-runs.ts";
 import { leaseValues, sizeOfRecording } from "./transitions/holder-calls.ts";
 import { decodeParked, parkRuns, parkValues } from "./transitions/park-runs.ts";
-import * as read from "./transitions/read.ts";
 import { decodeInboxes, readInbox } from "./transitions/read-inbox.ts";
+import * as read from "./transitions/read.ts";
 import { decodeRecorded, recordEvents, recordValues } from "./transitions/record-events.ts";
-import { decodeTold, sizeOfMessage, tellRuns, tellValues, type WokenRow, wakeDue, wakeTold } from "./transitions/tell-runs.ts";
+import {
+  decodeTold,
+  sizeOfMessage,
+  tellRuns,
+  tellValues,
+  type WokenRow,
+  wakeDue,
+  wakeTold,
+} from "./transitions/tell-runs.ts";
 import * as workers from "./transitions/workers.ts";
 
 export interface PostgresStoreOptions {
@@ -67,14 +81,20 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
   // An idle connection that dies is no event: the pool has dropped it already.
   const onPoolError = (error: Error): void => log.debug("An idle connection was lost.", { error });
   pool.on("error", onPoolError);
-  const database = createDatabase({ pool, schema, clock, queryTimeoutMs: options.queryTimeoutMs ?? 10_000 });
+  const { timers, queryTimeoutMs = 10_000 } = options;
+  const database = createDatabase({ pool, schema, clock, queryTimeoutMs, timers });
+  // A caller's pool may be taken up by the steps' own queries for longer than a lease: workers must live meanwhile.
+  const vitalPool = options.pool === undefined ? pool : new pg.Pool({ ...poolConfig(pool), max: 2 });
+  if (vitalPool !== pool) vitalPool.on("error", onPoolError);
+  const vital = createDatabase({ pool: vitalPool, schema, clock, queryTimeoutMs, timers });
   const subscribers = new Set<(hint: Hint) => void>();
   const listener = options.listen === false ? null : createHintListener();
   let isClosed = false;
 
   function createHintListener(): Listener {
-    const client = options.listenUrl === undefined ? poolConfig(pool) : { connectionString: options.listenUrl };
-    const { timers, random } = options;
+    const client =
+      options.listenUrl === undefined ? poolConfig(pool) : { connectionString: options.listenUrl };
+    const { random } = options;
     const onHint = (hint: Hint): void => {
       for (const subscriber of subscribers) subscriber(hint);
     };
@@ -100,7 +120,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
           name: statement.name,
           sizeOf,
           pause: (ms) => delay(options.timers, ms),
-          send: async (items) => decode(items, (await database.run(statement, encode(shard, items))) as readonly never[]),
+          send: async (items) => decode(items, await database.run(statement, encode(shard, items))),
         });
         groups.set(key, group);
       }
@@ -122,14 +142,35 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       return calls.map((runs) => answers.slice(next, (next += runs.length)));
     },
   );
-  const record = batched<Recording, RecordAnswer | null>(recordEvents, keyOfHeld, sizeOfRecording, recordValues, decodeRecorded);
-  const park = batched<Parking, ParkAnswer | null>(parkRuns, keyOfHeld, sizeOfRecording, parkValues, decodeParked);
+  const record = batched<Recording, RecordAnswer | null>(
+    recordEvents,
+    keyOfHeld,
+    sizeOfRecording,
+    recordValues,
+    decodeRecorded,
+  );
+  const park = batched<Parking, ParkAnswer | null>(
+    parkRuns,
+    keyOfHeld,
+    sizeOfRecording,
+    parkValues,
+    decodeParked,
+  );
   const end = batched<Ending, boolean>(endRuns, keyOfHeld, sizeOfEnding, endValues, (endings, rows) =>
-    decodeHeld(endings.map(({ lease }) => lease), rows),
+    decodeHeld(
+      endings.map(({ lease }) => lease),
+      rows,
+    ),
   );
   const release = batched<Lease, boolean>(releaseRuns, keyOfLease, () => 60, leaseValues, decodeHeld);
   const begin = batched<Lease, boolean>(beginRuns, keyOfLease, () => 60, leaseValues, decodeHeld);
-  const inbox = batched<Lease, readonly Message[] | null>(readInbox, keyOfLease, () => 60, leaseValues, decodeInboxes);
+  const inbox = batched<Lease, readonly Message[] | null>(
+    readInbox,
+    keyOfLease,
+    () => 60,
+    leaseValues,
+    decodeInboxes,
+  );
   const tell = batched<NewMessage, TellAnswer>(
     tellRuns,
     (message) => ({ shard: shardOf(message.runId) }),
@@ -140,7 +181,8 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
 
   async function one<R extends Row>(statement: Transition, values: readonly unknown[]): Promise<R> {
     const [row] = await database.call<R>(statement, values);
-    if (row === undefined) throw new PawlError("INTERNAL", `${statement.name} answered nothing. Please report this.`);
+    if (row === undefined)
+      throw new PawlError("INTERNAL", `${statement.name} answered nothing. Please report this.`);
     return row;
   }
 
@@ -152,7 +194,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       return runs.length === 0 ? [] : create(runs);
     },
     async claimRuns(request) {
-      return decodeClaim(await database.call(claimRuns, claimRunsValues(0, request)));
+      return decodeClaim(await vital.call(claimRuns, claimRunsValues(0, request)));
     },
     async begin(lease) {
       if (!(await begin(lease))) throw lost(lease);
@@ -181,13 +223,15 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       return { woken: row.woken, nextDueAt: row.next_due_ms, now: row.now_ms };
     },
     async registerWorker(worker) {
-      await database.call(workers.registerWorker, workers.registerValues(worker));
+      await vital.call(workers.registerWorker, workers.registerValues(worker));
     },
     async heartbeat(beat) {
-      return workers.decodeHeartbeat(await database.call(workers.heartbeat, workers.heartbeatValues(0, beat)));
+      return workers.decodeHeartbeat(
+        await vital.call(workers.heartbeat, workers.heartbeatValues(0, beat)),
+      );
     },
     async retireWorker(workerId) {
-      await database.call(workers.retireWorker, [0, workerId]);
+      await vital.call(workers.retireWorker, [0, workerId]);
     },
     async sweep({ limit, after }) {
       return workers.decodeSwept(await one<workers.SweptRow>(workers.sweep, [0, limit, after]));
@@ -214,14 +258,16 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       return () => subscribers.delete(subscriber);
     },
     migrate: (migrateOptions) =>
-      migrate({ pool, schema, clock, pause: (ms) => delay(options.timers, ms) }, migrateOptions),
+      migrate({ pool, schema, clock, timers, pause: (ms) => delay(timers, ms) }, migrateOptions),
     isListening: () => listener?.isListening() ?? false,
     async close() {
       if (isClosed) return;
       isClosed = true;
       await listener?.stop();
-      pool.off("error", onPoolError);
+      if (vitalPool !== pool) await vitalPool.end();
+      // Connections of ours may die while they are closed: their errors are heard until the end, and after.
       if (options.pool === undefined) await pool.end();
+      else pool.off("error", onPoolError);
     },
   };
 }
@@ -236,8 +282,9 @@ function createPool({ url, connections = 10 }: PostgresStoreOptions): pg.Pool {
   });
 }
 
-function poolConfig(pool: pg.Pool): pg.ClientConfig {
-  return pool.options;
+/** The pool hides its password from being copied. */
+function poolConfig({ options }: pg.Pool): pg.ClientConfig {
+  return options.password === undefined ? options : { ...options, password: options.password };
 }
 
 function lost(lease: Lease): LeaseLostError {

@@ -14,10 +14,19 @@ export interface SchemaName {
 const longestBytes = 63;
 
 export function schemaName(name: string): SchemaName {
-  if (name === "" || name.includes("\0") || hasLoneSurrogate(name) || Buffer.byteLength(name) > longestBytes) {
-    throw new PawlError("INVALID_OPTION", `The schema's name must have 1 to ${longestBytes} bytes of valid text without NUL.`, {
-      schema: name,
-    });
+  if (
+    name === "" ||
+    name.includes("\0") ||
+    hasLoneSurrogate(name) ||
+    Buffer.byteLength(name) > longestBytes
+  ) {
+    throw new PawlError(
+      "INVALID_OPTION",
+      `The schema's name must have 1 to ${longestBytes} bytes of valid text without NUL.`,
+      {
+        schema: name,
+      },
+    );
   }
   return {
     name,

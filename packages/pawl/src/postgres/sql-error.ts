@@ -15,9 +15,12 @@ export function sqlState(error: unknown): string | null {
 }
 
 const blockedStates = new Set(["55P03", "40P01", "40001"]);
-/** Cancelled, shutting down, out of connections, memory or disk, read-only: it may pass. */
-const passingStates = new Set(["57014", "25006", "25P03", "55000"]);
-const passingClasses = new Set(["08", "53", "57", "58", "XX"]);
+/**
+ * Shutting down, out of connections, memory or disk, read-only; or this connection is in somebody's transaction, or has
+ * forgotten our statements. It may pass, on another connection.
+ */
+const passingStates = new Set(["55000", "0A000"]);
+const passingClasses = new Set(["08", "25", "26", "53", "57", "58", "XX"]);
 const dataClasses = new Set(["22", "23", "54"]);
 
 export function classifyFailure(error: unknown): SqlFailure {
@@ -40,19 +43,39 @@ export function translateError(error: unknown, statement: string): PawlError {
   const state = sqlState(error);
   const text = error instanceof Error ? error.message : String(error);
   const details = { statement, sqlState: state };
-  if (state === "PW001") return new PawlError("WORKER_EXPIRED", "This worker has expired: its runs belong to others now.", details);
+  if (state === "PW001")
+    return new PawlError(
+      "WORKER_EXPIRED",
+      "This worker has expired: its runs belong to others now.",
+      details,
+    );
   if (state === "42P01" || state === "42883" || state === "3F000") {
-    return new PawlError("SCHEMA_MISSING", `The schema is missing or too old for this library: run pawl.migrate(). (${text})`, details, {
-      cause: error,
-    });
+    return new PawlError(
+      "SCHEMA_MISSING",
+      `The schema is missing or too old for this library: run pawl.migrate(). (${text})`,
+      details,
+      {
+        cause: error,
+      },
+    );
   }
   if (state === "42501") {
-    return new PawlError("DATABASE", `The database role may not do this: grant it with pawl.migrate({ grantTo }). (${text})`, details, {
-      cause: error,
-    });
+    return new PawlError(
+      "DATABASE",
+      `The database role may not do this: grant it with pawl.migrate({ grantTo }). (${text})`,
+      details,
+      {
+        cause: error,
+      },
+    );
   }
   if (classifyFailure(error) === "unavailable" || isBlocked(error)) {
-    return new PawlError("STORE_UNAVAILABLE", `The database gave no answer to ${statement}: ${text}.`, details, { cause: error });
+    return new PawlError(
+      "STORE_UNAVAILABLE",
+      `The database gave no answer to ${statement}: ${text}.`,
+      details,
+      { cause: error },
+    );
   }
   return new PawlError("DATABASE", `The database refused ${statement}: ${text}.`, details, { cause: error });
 }

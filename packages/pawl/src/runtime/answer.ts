@@ -22,14 +22,17 @@ function answerWithChild(request: Request, end: ChildEnd): void {
   }
   const cause = end.error === null ? undefined : { cause: revive(end.error) };
   const { code, happened } = childEnds[end.status];
-  request.reject(new PawlError(code, `The child run ${end.id} ${happened}.`, { runId: end.id }, cause));
+  const name = request.family === "child" ? request.child.workflow : request.key;
+  const reason = end.error === null ? "." : `: ${end.error.message}`;
+  const message = `The child ${name} (run ${end.id}) ${happened}${reason}`;
+  request.reject(new PawlError(code, message, { runId: end.id }, cause));
 }
 
 const childEnds: Readonly<
   Record<Exclude<EndStatus, "completed">, { readonly code: ErrorCode; readonly happened: string }>
 > = {
-  failed: { code: "RUN_FAILED", happened: "has failed" },
+  failed: { code: "RUN_FAILED", happened: "failed" },
   cancelled: { code: "RUN_CANCELLED", happened: "was cancelled" },
-  timed_out: { code: "RUN_TIMED_OUT", happened: "has timed out" },
-  expired: { code: "RUN_EXPIRED", happened: "has expired before it began" },
+  timed_out: { code: "RUN_TIMED_OUT", happened: "timed out" },
+  expired: { code: "RUN_EXPIRED", happened: "expired before it began" },
 };

@@ -5,11 +5,11 @@ import { PawlError } from "../core/error.ts";
 import type { RunId } from "../core/ids.ts";
 import type { Log } from "../core/log.ts";
 import { assertName } from "../core/name.ts";
-import { checkDuration, checkInteger, checkOptions, checkText, requireOptions } from "../core/options.ts";
+import { checkDuration, checkInteger, checkOptions, requireOptions } from "../core/options.ts";
 import { requestKey, sleepName, waitName, type Family } from "../core/request-key.ts";
 import { parseWith } from "../core/schema.ts";
 import type { SeededRandom } from "../core/seeded-random.ts";
-import type { SignalSchemas, WorkflowRef } from "../core/workflow-ref.ts";
+import { assertWorkflow, type SignalSchemas, type WorkflowRef } from "../core/workflow-ref.ts";
 import type { RequestTerms, TimerTerms } from "./request.ts";
 import type { StepContext } from "./step-context.ts";
 
@@ -39,16 +39,17 @@ export interface TimeoutOption {
 /**
  * What a workflow's code asks of Pawl. Every request is durable: once answered, it is answered the same way in every
  * later execution of the run. Use `Promise.all`, `race` and `allSettled` over requests as you like, but await nothing
- * else that takes time: put that into a step.
+ * else that takes time: put that into a step. Await every request: a run that returns does not wait for the others.
  */
 export interface Context<Signals extends SignalSchemas = SignalSchemas> {
   readonly run: RunIdentity;
   /** Says nothing while a history is replayed. */
   readonly log: Log;
   /**
-   * Calls the function and records what it returns, or throws. A recorded step never runs again. What the code gets is
-   * a copy read back from the record; an error keeps its name, message, stack, code and cause, but not its class.
-   * @throws {PawlError} `INVALID_PAYLOAD` if the result cannot be recorded exactly
+   * Calls the function and records what it returns, or throws. A recorded result is final: that step never runs again.
+   * The result must be JSON of at most 1 MiB, or `undefined`. What the code gets is a copy read back from the record; an
+   * error keeps its name, message, stack, code and cause, but not its class.
+   * @throws {PawlError} `INVALID_PAYLOAD` if the result cannot be recorded exactly; it is not tried again
    */
   step<T>(name: string, call: (step: StepContext) => T | Promise<T>): Promise<T>;
   /** Waits, without a process if it takes long. */
@@ -110,12 +111,14 @@ export function createContext(parts: ContextParts): Context {
   const { ask } = parts;
 
   const call = async (workflow: WorkflowRef, input: unknown, options: CallOptions): Promise<unknown> => {
-    checkOptions("call", options, { queue: checkText, priority: checkInteger(-(2 ** 31), 2 ** 31 - 1) });
+    assertWorkflow("call", workflow);
+    checkOptions("call", options, { queue: () => null, priority: checkInteger(-(2 ** 31), 2 ** 31 - 1) });
+    const { queue = workflow.queue, priority = 0 } = options;
+    assertName("queue", queue);
     const { name, version, timeoutMs, inputSchema } = workflow;
     const key = nextKey("child", name);
     const parsed = inputSchema === null ? input : parseWith(inputSchema, input, `input of ${name}`);
-    const payload = encode(parsed instanceof Promise ? await parsed : parsed);
-    const { queue = workflow.queue, priority = 0 } = options;
+    const payload = encode(parsed instanceof Promise ? await parsed : parsed, `The input of ${name}`);
     return ask({
       family: "child",
       key,

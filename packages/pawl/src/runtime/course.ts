@@ -9,7 +9,7 @@ import { answer } from "./answer.ts";
 import { createContext } from "./context.ts";
 import { createDelivery, type Delivery } from "./delivery.ts";
 import { findDifference, type CodeEnd } from "./difference.ts";
-import { createEnding, type Ending, type EndingParts, type Outcome } from "./ending.ts";
+import { createEnding, patienceMs, type Ending, type EndingParts, type Outcome } from "./ending.ts";
 import { isFailure, meaningOf } from "./fact.ts";
 import { stopOf } from "./orders.ts";
 import { createRequest, type RequestTerms } from "./request.ts";
@@ -278,9 +278,15 @@ export class Course {
     }
   }
 
-  /** A step runs, or the code does: waits until something happens, or is due. */
-  async #rest(): Promise<null> {
-    const { bell, holding } = this.#parts;
+  /** A step runs, or the code does: waits until something happens, or is due. Code that does not heed a stop is given up. */
+  async #rest(): Promise<Outcome | null> {
+    const { bell, holding, orders, steps, log } = this.#parts;
+    if (orders.stop !== null) {
+      if (await bell.wait(patienceMs)) return null;
+      holding.assertHeld();
+      log.warn("The run was told to stop, and ends without its code.", { steps: steps.running() });
+      return this.#ending.stop(orders.stop);
+    }
     const dueAt = earliest(this.#isHalted() ? null : this.#agenda.nextDueAt(), this.#deadlineAt());
     if (dueAt === null) {
       await bell.wait();

@@ -51,7 +51,8 @@ export interface EndingParts {
 
 const firstBlockMs = 5_000;
 const longestBlockMs = 600_000;
-const patienceMs = 30_000;
+/** How long a step that was told to stop may go on before the run ends without it. */
+export const patienceMs = 30_000;
 
 export function createEnding(parts: EndingParts): Ending {
   const { claimed, workflow, history, holding, inbox, orders, steps, bell, log } = parts;
@@ -116,13 +117,18 @@ export function createEnding(parts: EndingParts): Ending {
     }
   };
 
-  /** A run with a step in progress neither parks nor fails: what the step did is recorded first. */
-  const stepsEnded = async (): Promise<void> => {
+  /**
+   * A run with a step in progress neither parks nor fails: what the step did is recorded first. Only a run that was told
+   * to stop gives up steps that do not heed it.
+   */
+  const stepsEnded = async (mayGiveUp: boolean): Promise<void> => {
     while (steps.size > 0) {
       const rung = await bell.wait(patienceMs);
       holding.assertHeld();
-      if (!rung) log.warn("The run has ended but for steps that do not return.", { steps: steps.running() });
-      else if (holding.hasFacts) await holding.record();
+      if (!rung) {
+        log.warn("The run has ended but for steps that do not return.", { steps: steps.running(), isGivenUp: mayGiveUp });
+        if (mayGiveUp) return;
+      } else if (holding.hasFacts) await holding.record();
     }
   };
 
@@ -132,12 +138,12 @@ export function createEnding(parts: EndingParts): Ending {
     async finish(end) {
       const ordered = orders.stop;
       if (ordered !== null) {
-        await stepsEnded();
+        await stepsEnded(true);
         return stop(ordered);
       }
       const result = encodeResult(end);
       if (result.kind === "returned") return complete(result.output);
-      await stepsEnded();
+      await stepsEnded(false);
       return fail(result.error, end.kind === "threw" && isRetryable(result.error));
     },
     block(difference) {

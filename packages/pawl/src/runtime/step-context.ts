@@ -2,7 +2,10 @@ import type { Log } from "../core/log.ts";
 
 /** What a step's function is given. */
 export interface StepContext {
-  /** Aborts when the run is cancelled, times out, or is no longer held by this worker. */
+  /**
+   * Aborts when the run is cancelled, times out, or is no longer held by this worker. Pass it on: a step that ignores it
+   * is given up 30 s after the abort, and whatever it still does is not recorded.
+   */
   readonly signal: AbortSignal;
   /** The same for every attempt at this step, by whatever worker, and for no other step: pass it to whom you call. */
   readonly idempotencyKey: string;

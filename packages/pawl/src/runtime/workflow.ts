@@ -25,7 +25,10 @@ export interface WorkflowOptions<Signals extends SignalSchemas = SignalSchemas> 
   readonly signals?: Signals;
   /** When the function throws. Default: three attempts, exponential from 1 s to 5 min, with jitter. */
   readonly retry?: RetryOptions;
-  /** How long a run may take from its start to its end. Default: for ever. */
+  /**
+   * How long a run may take from its start to its end. A step that ignores its `AbortSignal` is given up 30 s after
+   * that. Default: for ever.
+   */
   readonly timeout?: Duration;
   /** Default `"default"`. */
   readonly queue?: string;

@@ -108,12 +108,12 @@ export interface SnapshotMessage {
   readonly takenSeq: number | null;
 }
 
-export interface SnapshotKey {
+interface SnapshotKey {
   readonly key: string;
   readonly runId: RunId;
 }
 
-export interface SnapshotWorker {
+interface SnapshotWorker {
   readonly id: string;
   readonly leaseMs: number;
   readonly heardAt: number;

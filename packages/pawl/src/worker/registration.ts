@@ -9,6 +9,11 @@ export interface Registration {
   readonly workerId: string;
   /** Until when, by this process's clock, the store surely counts it as alive; null while it is not registered. */
   readonly aliveUntil: number | null;
+  /**
+   * Until this instant of the process's clock it expires no others: it has just expired itself, so the store was away or
+   * this process stood still, and its peers may not have been heard for the same reason.
+   */
+  readonly sparesOthersUntil: number;
   /** The time that the newest claim's answer gave under this id, once its runs are in their slots; null before the first. */
   claimsKnownTo: number | null;
   /** Whether the store surely counts this id as alive, by this process's clock. */
@@ -32,6 +37,7 @@ export function createRegistration(
   let workerId = ids.next();
   let aliveUntil: number | null = null;
   let claimsKnownTo: number | null = null;
+  let sparesOthersUntil = Number.NEGATIVE_INFINITY;
   let registering: Promise<void> | null = null;
   let toRetire: string[] = [];
 
@@ -68,6 +74,9 @@ export function createRegistration(
     get aliveUntil() {
       return aliveUntil;
     },
+    get sparesOthersUntil() {
+      return sparesOthersUntil;
+    },
     get claimsKnownTo() {
       return claimsKnownTo;
     },
@@ -91,6 +100,7 @@ export function createRegistration(
       workerId = ids.next();
       aliveUntil = null;
       claimsKnownTo = null;
+      sparesOthersUntil = clock.now() + worker.leaseMs;
     },
   };
 }

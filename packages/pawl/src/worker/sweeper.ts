@@ -8,6 +8,8 @@ export interface SweeperParts extends LoopSeams {
   readonly store: Store;
   readonly probe: Probe;
   readonly intervalMs: number;
+  /** How long sweeping has to wait, ms. */
+  readonly heldOffMs: () => number;
   /** Runs were made claimable. */
   readonly recovered: () => void;
 }
@@ -20,6 +22,8 @@ export function createSweeper(parts: SweeperParts): Loop {
   let after: RunId | null = null;
 
   return createLoop("sweep", parts, async () => {
+    const heldOffMs = parts.heldOffMs();
+    if (heldOffMs > 0) return heldOffMs;
     parts.probe("sweep.before");
     const answer = await store.sweep({ limit: mostPerSweep, after });
     after = answer.after;

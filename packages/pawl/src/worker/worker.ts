@@ -140,6 +140,7 @@ function assemble(deps: WorkerDeps, settings: WorkerSettings): Parts {
   const sweeper = createSweeper({
     ...deps,
     intervalMs: settings.leaseMs / 3,
+    heldOffMs: () => registration.sparesOthersUntil - deps.clock.now(),
     recovered: () => claimLoop.look(),
   });
   const store = observeParks(deps.store, (dueInMs) => dueTimer.parked(dueInMs));

@@ -152,9 +152,7 @@ describe("starting a run", () => {
     const { client, store } = createManualWorld();
     const run = await client.start(checkout, { orderId: 1 });
     expectTypeOf<ReturnType<typeof run.result>>().resolves.toEqualTypeOf<{ orderId: number }>();
-    expectTypeOf<Parameters<typeof run.signal<"shipped">>[1]>().toEqualTypeOf<
-      { carrier: string } | undefined
-    >();
+    expectTypeOf<Parameters<typeof run.signal<"shipped">>[1]>().toEqualTypeOf<{ carrier: string }>();
     expectTypeOf(await client.start(tick)).toEqualTypeOf<RunHandle<string>>();
     // @ts-expect-error A name is not left out.
     await client.start(greet);
@@ -165,6 +163,32 @@ describe("starting a run", () => {
     expectTypeOf(await client.start(elsewhere, "Ada")).toEqualTypeOf<RunHandle<string>>();
     expect(store.snapshot().runs.at(-1)).toMatchObject({ workflow: "greet", version: 3, queue: "letters" });
   });
+});
+
+test("what is no workflow cannot be started", async () => {
+  const { client } = createManualWorld();
+  for (const wrong of ["a", null, {}]) {
+    await expect(client.start(wrong as never)).rejects.toMatchObject({ code: "INVALID_OPTION" });
+  }
+  await expect(client.start(undefined as never)).rejects.toThrow(
+    "start needs a workflow made with workflow() or ref(); is it undefined through a circular import?",
+  );
+});
+
+test("every call waits until the client is ready, those of a handle too", async () => {
+  const world = createManualWorld();
+  const { id } = await world.client.start(tick);
+  let calls = 0;
+  const client = createClient({ ...world.seams(), ready: async () => void (calls += 1) });
+  const run = client.handle(id);
+  for (const act of [() => run.status(), () => run.history(), () => run.signal("go"), () => run.cancel()]) {
+    const before = calls;
+    await act();
+    expect(calls).toBeGreaterThan(before);
+  }
+  const before = calls;
+  await expect(run.result()).rejects.toMatchObject({ code: "RUN_CANCELLED" });
+  expect(calls).toBeGreaterThan(before);
 });
 
 describe("telling a run", () => {
@@ -188,7 +212,9 @@ describe("telling a run", () => {
     await expect(run.signal("shipped", { carrier: 3 } as never)).rejects.toMatchObject({
       code: "INVALID_PAYLOAD",
     });
-    await expect(run.signal("lost" as never)).rejects.toMatchObject({ code: "INVALID_NAME" });
+    await expect(run.signal("lost" as never, undefined as never)).rejects.toMatchObject({
+      code: "INVALID_NAME",
+    });
     await client.signal(run.id, "anything", { goes: true });
   });
 
@@ -262,5 +288,6 @@ describe("looking at runs", () => {
     );
     expect((await client.list({ status: "cancelled" })).map(({ id }) => id)).toEqual([ids[1]]);
     await expect(client.list({ status: "done" } as never)).rejects.toMatchObject({ code: "INVALID_OPTION" });
+    await expect(client.list({ before: "not-an-id" })).rejects.toMatchObject({ code: "INVALID_OPTION" });
   });
 });

@@ -148,6 +148,41 @@ describe("waiting for a result", () => {
     const nobody = world.client.handle("01900000-0000-7000-8000-000000000000");
     await expect(nobody.result()).rejects.toMatchObject({ code: "RUN_NOT_FOUND" });
     await expect(nobody.status()).rejects.toMatchObject({ code: "RUN_NOT_FOUND" });
+    await expect(nobody.history()).rejects.toMatchObject({ code: "RUN_NOT_FOUND" });
+  });
+
+  test("of what is no run's id is an error that reaches nobody else", async () => {
+    const world = await createWatched();
+    const run = await world.client.start(nap, 10);
+    const result = run.result();
+    const nothing = world.client.handle("not-an-id");
+    await expect(nothing.result()).rejects.toMatchObject({ code: "RUN_NOT_FOUND" });
+    await expect(nothing.history()).rejects.toMatchObject({ code: "RUN_NOT_FOUND" });
+    await world.advance(20);
+    expect(await result).toBe(10);
+  });
+
+  test("ends with the store's error when waiting longer would not help", async () => {
+    let isMissing = true;
+    const world = await createWatched((store) => ({
+      getEnds: async (runIds) => {
+        if (isMissing) throw new PawlError("SCHEMA_MISSING", "There is no schema.");
+        return store.getEnds(runIds);
+      },
+    }));
+    const run = await world.client.start(nap, 10);
+    await expect(run.result()).rejects.toMatchObject({ code: "SCHEMA_MISSING" });
+    isMissing = false;
+    const result = run.result();
+    await world.advance(20);
+    expect(await result).toBe(10);
+  });
+
+  test("takes no option it does not know", async () => {
+    const world = await createWatched();
+    const run = await world.client.start(nap, 10);
+    await expect(run.result({ timeout: "1s" } as never)).rejects.toMatchObject({ code: "INVALID_OPTION" });
+    await expect(run.result({ signal: "stop" } as never)).rejects.toMatchObject({ code: "INVALID_OPTION" });
   });
 });
 

@@ -44,8 +44,20 @@ test("undefined is no payload at all, and null is one", () => {
   expect(encode(null)).toEqual({ json: "null", notes: null });
 });
 
-test("a property that is undefined is left out", () => {
+test("a property that is undefined is left out, and -0 is 0", () => {
   expect(decode(encode({ a: undefined, b: 1 }))).toStrictEqual({ b: 1 });
+  expect(decode(encode({ a: -0 }))).toStrictEqual({ a: 0 });
+});
+
+test("a refusal says what the value is of, and that trying again is of no use", () => {
+  expect(() => encode({ at: new Date(0) }, 'The result of step "charge"')).toThrow(
+    expect.objectContaining({
+      message: expect.stringMatching(
+        /^The result of step "charge": the value at \$\.at is of the class Date/,
+      ),
+      retryable: false,
+    }),
+  );
 });
 
 const circle: { self?: unknown } = {};
@@ -56,7 +68,7 @@ const sparse = [1, , 3];
 test.each<[string, unknown, string]>([
   ["NaN", { a: Number.NaN }, "$.a"],
   ["Infinity", [Infinity], "$[0]"],
-  ["-0", { "a b": -0 }, '$["a b"]'],
+  ["NaN under an odd key", { "a b": Number.NaN }, '$["a b"]'],
   ["bigint", 1n, "$"],
   ["a symbol", { s: Symbol("x") }, "$.s"],
   ["a function", { f: () => {} }, "$.f"],
@@ -88,8 +100,8 @@ test("a hundred levels are enough", () => {
 test("size is counted in bytes, with a limit that can be set", () => {
   expect(() => encode("x".repeat(1024 * 1024 - 2))).not.toThrow();
   expect(() => encode("x".repeat(1024 * 1024))).toThrow("larger than 1048576 bytes");
-  expect(() => encode("é".repeat(10), 21)).toThrow("larger than 21 bytes");
-  expect(() => encode("é".repeat(10), 22)).not.toThrow();
+  expect(() => encode("é".repeat(10), undefined, 21)).toThrow("larger than 21 bytes");
+  expect(() => encode("é".repeat(10), undefined, 22)).not.toThrow();
 });
 
 test("a value of a newer version is not misread", () => {

@@ -20,7 +20,13 @@ let pool: pg.Pool;
 beforeAll(async () => {
   database = await createDatabase("empty");
   pool = new pg.Pool({ connectionString: database.url, max: 3 });
-  store = createPostgresStore({ url: database.url, schema: "pawl", listen: false, timers: systemTimers, random: systemRandom });
+  store = createPostgresStore({
+    url: database.url,
+    schema: "pawl",
+    listen: false,
+    timers: systemTimers,
+    random: systemRandom,
+  });
   await store.migrate();
 });
 
@@ -31,7 +37,15 @@ afterAll(async () => {
 });
 
 function newRun(more: Partial<NewRun> = {}): NewRun {
-  const plain = { priority: 0, input: null, key: null, startAt: null, expiresAt: null, deadlineAt: null, parent: null };
+  const plain = {
+    priority: 0,
+    input: null,
+    key: null,
+    startAt: null,
+    expiresAt: null,
+    deadlineAt: null,
+    parent: null,
+  };
   return { id: ids.next(), workflow: "checkout", version: 1, queue: "default", ...plain, ...more };
 }
 
@@ -45,9 +59,22 @@ async function hold(count: number): Promise<readonly Lease[]> {
   const workflow = ids.next();
   await store.createRuns(Array.from({ length: count }, () => newRun({ workflow })));
   const workerId = ids.next();
-  await store.registerWorker({ id: workerId, leaseMs: 60_000, host: "here", pid: 1, queues: [], concurrency: count });
+  await store.registerWorker({
+    id: workerId,
+    leaseMs: 60_000,
+    host: "here",
+    pid: 1,
+    queues: [],
+    concurrency: count,
+  });
   const lane = { queue: "default", workflow, version: 1, after: null, crashLimit: 3 };
-  const { runs } = await store.claimRuns({ workerId, lanes: [lane], limit: count, suspects: false, begin: true });
+  const { runs } = await store.claimRuns({
+    workerId,
+    lanes: [lane],
+    limit: count,
+    suspects: false,
+    begin: true,
+  });
   return runs.map(({ runId, epoch }) => ({ runId, epoch, workerId }));
 }
 
@@ -55,7 +82,12 @@ function signalTo(runId: string, idempotencyKey: string | null = null): NewMessa
   return { id: ids.next(), runId, topic: "signal:shipped", data: null, idempotencyKey };
 }
 
-const step = (json: string): NewEvent => ({ seq: 1, kind: "step_completed", name: "charge", data: { json, notes: null } });
+const step = (json: string): NewEvent => ({
+  seq: 1,
+  kind: "step_completed",
+  name: "charge",
+  data: { json, notes: null },
+});
 
 /** Holds what this statement locks for as long as the act takes. */
 async function whileHeld(sql: string, values: readonly unknown[], act: () => Promise<void>): Promise<void> {
@@ -80,7 +112,8 @@ async function withinMs<A>(ms: number, outcome: Promise<A>): Promise<A> {
 describe("a run whose key somebody else is inserting", () => {
   test("does not hold the runs that are created with it, and is created once the key is free", async () => {
     let held: Promise<readonly { readonly kind: string }[]>;
-    const insert = "insert into pawl.key (shard, key, run_id, workflow, version) values (0, 'taken', $1, 'other', 1)";
+    const insert =
+      "insert into pawl.key (shard, key, run_id, workflow, version) values (0, 'taken', $1, 'other', 1)";
     await whileHeld(insert, [ids.next()], async () => {
       held = store.createRuns([newRun({ key: "taken" })]);
       const others = Array.from({ length: 99 }, (_, n) => store.createRuns([newRun({ key: `free ${n}` })]));
@@ -118,7 +151,9 @@ describe("an item that the database refuses", () => {
   test("fails alone: what is no JSON", async () => {
     const leases = await hold(50);
     const outcomes = await Promise.allSettled(
-      leases.map((lease, n) => store.record({ lease, events: [step(n === 7 ? '{"open":' : "{}")], children: [] })),
+      leases.map((lease, n) =>
+        store.record({ lease, events: [step(n === 7 ? '{"open":' : "{}")], children: [] }),
+      ),
     );
     expect(outcomes.filter(({ status }) => status === "rejected")).toHaveLength(1);
     expect(outcomes[7]).toMatchObject({ reason: { code: "DATABASE" } });

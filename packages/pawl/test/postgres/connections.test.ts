@@ -27,7 +27,7 @@ beforeEach(async () => {
   proxy = await createTcpProxy(server.url);
   pool = new pg.Pool({ connectionString: proxy.url, max: 1, application_name: "under test" });
   pool.on("error", () => {});
-  database = createConnections({ pool, schema: schemaName("pawl"), clock: databaseClock, queryTimeoutMs });
+  database = open(pool);
 });
 
 afterEach(async () => {
@@ -40,12 +40,28 @@ afterAll(async () => {
   await dropDatabase(server);
 });
 
+function open(on: pg.Pool, timeoutMs = queryTimeoutMs): Database {
+  const schema = schemaName("pawl");
+  return createConnections({
+    pool: on,
+    schema,
+    clock: databaseClock,
+    queryTimeoutMs: timeoutMs,
+    timers: systemTimers,
+  });
+}
+
 async function terminateConnections(): Promise<void> {
-  await admin.query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'under test'");
+  await admin.query(
+    "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'under test'",
+  );
 }
 
 async function isNapping(): Promise<boolean> {
-  const { rowCount } = await admin.query("select 1 from pg_stat_activity where state = 'active' and query = $1", [nap.text]);
+  const { rowCount } = await admin.query(
+    "select 1 from pg_stat_activity where state = 'active' and query = $1",
+    [nap.text],
+  );
   return rowCount === 1;
 }
 
@@ -84,7 +100,7 @@ describe("a connection that the server closes", () => {
   });
 
   test("in the middle of a query, fails that query and is replaced", async () => {
-    const patient = createConnections({ pool, schema: schemaName("pawl"), clock: databaseClock, queryTimeoutMs: 60_000 });
+    const patient = open(pool, 60_000);
     const napping = patient.call(nap, []);
     void napping.catch(() => {});
     await expect.poll(isNapping, { timeout: 10_000 }).toBe(true);
@@ -96,7 +112,7 @@ describe("a connection that the server closes", () => {
 
 test("a server that cannot be reached is unavailable, not wrong", async () => {
   const nowhere = new pg.Pool({ connectionString: "postgres://nobody@127.0.0.1:1/none", max: 1 });
-  const unreachable = createConnections({ pool: nowhere, schema: schemaName("pawl"), clock: databaseClock, queryTimeoutMs });
+  const unreachable = open(nowhere);
   await expect(unreachable.call(answer, [])).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
   await nowhere.end();
 });
@@ -105,18 +121,33 @@ describe("the store's calls", () => {
   let store: PostgresStore;
 
   beforeEach(() => {
-    store = createPostgresStore({ pool, listen: false, queryTimeoutMs, timers: systemTimers, random: systemRandom });
+    store = createPostgresStore({
+      pool,
+      listen: false,
+      queryTimeoutMs,
+      timers: systemTimers,
+      random: systemRandom,
+    });
   });
 
   test("say that the schema is missing before it is there", async () => {
-    await expect(store.getRun("00000000-0000-7000-8000-000000000000")).rejects.toMatchObject({ code: "SCHEMA_MISSING" });
+    await expect(store.getRun("00000000-0000-7000-8000-000000000000")).rejects.toMatchObject({
+      code: "SCHEMA_MISSING",
+    });
   });
 
   test("that were merged all hear that there was no answer", async () => {
     await store.migrate();
     proxy.stall();
-    const message = { runId: "00000000-0000-7000-8000-000000000000", topic: "cancel", data: null, idempotencyKey: null } as const;
-    const tells = ["1", "2", "3"].map((digit) => store.tell({ id: `00000000-0000-7000-8000-00000000000${digit}`, ...message }));
+    const message = {
+      runId: "00000000-0000-7000-8000-000000000000",
+      topic: "cancel",
+      data: null,
+      idempotencyKey: null,
+    } as const;
+    const tells = ["1", "2", "3"].map((digit) =>
+      store.tell({ id: `00000000-0000-7000-8000-00000000000${digit}`, ...message }),
+    );
     for (const outcome of await Promise.allSettled(tells)) {
       expect(outcome).toMatchObject({ reason: { code: "STORE_UNAVAILABLE" } });
     }

@@ -17,6 +17,10 @@ export function createCountingPool(url: string, max = 10): CountingPool {
       return (super.query as (...args: unknown[]) => never).apply(this, args);
     }
   }
-  const pool = new pg.Pool({ connectionString: url, max, Client: CountingClient as unknown as typeof pg.Client });
+  const pool = new pg.Pool({
+    connectionString: url,
+    max,
+    Client: CountingClient as unknown as typeof pg.Client,
+  });
   return { pool, sent: () => sent, reset: () => void sent.splice(0) };
 }

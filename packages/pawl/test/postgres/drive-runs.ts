@@ -1,8 +1,8 @@
 import { createIds } from "../../src/core/ids.ts";
 import type { Payload } from "../../src/core/json.ts";
-import { systemRandom } from "../../src/system/system-random.ts";
 import type { ClaimedRun, Lane, NewEvent } from "../../src/store/lease.ts";
 import type { Store } from "../../src/store/store.ts";
+import { systemRandom } from "../../src/system/system-random.ts";
 
 interface Drive {
   readonly runs: number;
@@ -17,7 +17,14 @@ const output: Payload = { json: '{"ok":true}', notes: null };
 export async function driveRuns(store: Store, { runs, inFlight, steps }: Drive): Promise<void> {
   const ids = createIds(Date.now, systemRandom);
   const workerId = ids.next();
-  await store.registerWorker({ id: workerId, leaseMs: 600_000, host: "here", pid: 1, queues: [lane.queue], concurrency: inFlight });
+  await store.registerWorker({
+    id: workerId,
+    leaseMs: 600_000,
+    host: "here",
+    pid: 1,
+    queues: [lane.queue],
+    concurrency: inFlight,
+  });
 
   async function start(): Promise<void> {
     const input: Payload = { json: '{"orderId":9182}', notes: null };
@@ -29,16 +36,30 @@ export async function driveRuns(store: Store, { runs, inFlight, steps }: Drive):
   async function execute({ runId, epoch }: ClaimedRun): Promise<void> {
     const lease = { runId, epoch, workerId };
     for (let seq = 1; seq <= steps; seq++) {
-      const step: NewEvent = { seq, kind: "step_completed", name: `step ${seq}`, attempt: 1, beganAt: Date.now(), data: output };
+      const step: NewEvent = {
+        seq,
+        kind: "step_completed",
+        name: `step ${seq}`,
+        attempt: 1,
+        beganAt: Date.now(),
+        data: output,
+      };
       await store.record({ lease, events: [step], children: [] });
     }
-    const end: NewEvent = { seq: steps + 1, kind: "completed", name: null, attempt: 1, beganAt: Date.now(), data: null };
+    const end: NewEvent = {
+      seq: steps + 1,
+      kind: "completed",
+      name: null,
+      attempt: 1,
+      beganAt: Date.now(),
+      data: null,
+    };
     await store.end({ lease, events: [end], children: [], status: "completed", output, error: null });
   }
 
   const starting = Promise.all(Array.from({ length: runs }, start));
   const executing = new Set<Promise<void>>();
-  for (let claimed = 0; claimed < runs; ) {
+  for (let claimed = 0; claimed < runs;) {
     if (executing.size > inFlight * 0.75) {
       await Promise.race(executing);
       continue;

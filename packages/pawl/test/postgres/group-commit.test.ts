@@ -3,8 +3,8 @@ import { createGroupCommit, type GroupCommitOptions } from "../../src/postgres/g
 
 interface Call {
   readonly items: readonly string[];
-  answer(): void;
-  fail(sqlState: string | null): void;
+  readonly answer: () => void;
+  readonly fail: (sqlState: string | null) => void;
 }
 
 /** A server that carries out nothing until it is told to, and answers each item with itself. */
@@ -15,7 +15,8 @@ function createServer() {
       calls.push({
         items,
         answer: () => resolve(items.map((item) => `done ${item}`)),
-        fail: (sqlState) => reject(Object.assign(new Error("no"), sqlState === null ? {} : { code: sqlState })),
+        fail: (sqlState) =>
+          reject(Object.assign(new Error("no"), sqlState === null ? {} : { code: sqlState })),
       });
     });
   return { calls, send };
@@ -40,7 +41,10 @@ function createPickyServer(isBad: (item: string) => string | null) {
   return { calls, send, mostOut: () => mostOut };
 }
 
-function createCommit(send: GroupCommitOptions<string, string>["send"], more: Partial<GroupCommitOptions<string, string>> = {}) {
+function createCommit(
+  send: GroupCommitOptions<string, string>["send"],
+  more: Partial<GroupCommitOptions<string, string>> = {},
+) {
   return createGroupCommit<string, string>({
     name: "record",
     send,
@@ -183,9 +187,14 @@ describe("an item that somebody blocks", () => {
     const server = createServer();
     const commit = createCommit(server.send);
     const answered = new Set<string>();
-    for (const item of many(100)) void commit(item).then(() => answered.add(item), () => {});
+    for (const item of many(100))
+      void commit(item).then(
+        () => answered.add(item),
+        () => {},
+      );
     await settle();
-    const carryOut = ({ items, answer, fail }: Call): void => (items.includes("item 5") ? fail(blocked) : answer());
+    const carryOut = ({ items, answer, fail }: Call): void =>
+      items.includes("item 5") ? fail(blocked) : answer();
     carryOut(server.calls[0]!);
     await settle();
     const parts = server.calls.slice(1);
@@ -232,12 +241,14 @@ describe("a call without an answer", () => {
     const outcomes = Promise.allSettled(many(3).map(createCommit(server.send)));
     await settle();
     server.calls[0]!.fail(null);
-    for (const outcome of await outcomes) expect(outcome).toMatchObject({ reason: { code: "STORE_UNAVAILABLE" } });
+    for (const outcome of await outcomes)
+      expect(outcome).toMatchObject({ reason: { code: "STORE_UNAVAILABLE" } });
     expect(server.calls).toHaveLength(1);
   });
 
   test("that the system broke is not mistaken for one that the server refused", async () => {
-    const send = (): Promise<never> => Promise.reject(Object.assign(new Error("write EPIPE"), { code: "EPIPE", syscall: "write" }));
+    const send = (): Promise<never> =>
+      Promise.reject(Object.assign(new Error("write EPIPE"), { code: "EPIPE", syscall: "write" }));
     await expect(createCommit(send)("item")).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
   });
 

@@ -65,19 +65,25 @@ describe("the listener", () => {
   });
 
   test("comes back when the server closes its connection, and says so", async () => {
-    await pool.query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'listener under test'");
+    await pool.query(
+      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'listener under test'",
+    );
     await expect.poll(reconnections, soon).toBe(2);
     await say("rdefault");
     await expect.poll(() => hints, soon).toContainEqual({ kind: "ready", queue: "default" });
   });
 
-  test("finds out that its connection is dead although nothing says so, and comes back", { timeout: 20_000 }, async () => {
-    proxy.stall();
-    const stalledAt = performance.now();
-    await expect.poll(reconnections, soon).toBe(2);
-    expect(performance.now() - stalledAt).toBeLessThan(answerMs + 2_000);
-    await expect.poll(() => proxy.openCount()).toBe(1);
-  });
+  test(
+    "finds out that its connection is dead although nothing says so, and comes back",
+    { timeout: 20_000 },
+    async () => {
+      proxy.stall();
+      const stalledAt = performance.now();
+      await expect.poll(reconnections, soon).toBe(2);
+      expect(performance.now() - stalledAt).toBeLessThan(answerMs + 2_000);
+      await expect.poll(() => proxy.openCount()).toBe(1);
+    },
+  );
 
   test("keeps trying while the server cannot be reached, and says that it does not listen", async () => {
     await proxy.close();
@@ -100,7 +106,13 @@ describe("a hint", () => {
     ["rr,t", [{ kind: "ready", queue: "r,t" }]],
     [`t${short}`, [{ kind: "told", runId: id }]],
     [`s${short}`, [{ kind: "sent", runId: id }]],
-    [`e${short},${short}`, [{ kind: "ended", runId: id }, { kind: "ended", runId: id }]],
+    [
+      `e${short},${short}`,
+      [
+        { kind: "ended", runId: id },
+        { kind: "ended", runId: id },
+      ],
+    ],
     ["", []],
     ["xunknown", []],
   ] as const)("%j is read as %j", ([payload, expected]) => {

@@ -12,10 +12,10 @@ import { listRuns, loadHistory, readEnds, readRun } from "../../src/postgres/tra
 import { recordEvents, recordValues } from "../../src/postgres/transitions/record-events.ts";
 import { tellRuns, tellValues, wakeDue, wakeTold } from "../../src/postgres/transitions/tell-runs.ts";
 import { heartbeat, heartbeatValues, retireWorker, sweep } from "../../src/postgres/transitions/workers.ts";
-import { systemRandom } from "../../src/system/system-random.ts";
 import type { Lane, Lease, Mark, NewEvent, Parking } from "../../src/store/lease.ts";
 import type { NewMessage, Topic } from "../../src/store/message.ts";
 import type { NewRun } from "../../src/store/run-record.ts";
+import { systemRandom } from "../../src/system/system-random.ts";
 
 /** A call that is about to be made: its statement and parameters. */
 export interface PreparedCall {
@@ -61,10 +61,20 @@ async function ready(store: PostgresStore, runs: readonly NewRun[]): Promise<Lan
   return { queue, workflow, version, after: null, crashLimit: 3 };
 }
 
-async function held(store: PostgresStore, runs: readonly NewRun[], leaseMs?: number): Promise<readonly Lease[]> {
+async function held(
+  store: PostgresStore,
+  runs: readonly NewRun[],
+  leaseMs?: number,
+): Promise<readonly Lease[]> {
   const lane = await ready(store, runs);
   const workerId = await registerWorker(store, leaseMs);
-  const claim = await store.claimRuns({ workerId, lanes: [lane], limit: runs.length, suspects: false, begin: true });
+  const claim = await store.claimRuns({
+    workerId,
+    lanes: [lane],
+    limit: runs.length,
+    suspects: false,
+    begin: true,
+  });
   return claim.runs.map(({ runId, epoch }) => ({ runId, epoch, workerId }));
 }
 
@@ -73,13 +83,24 @@ function parking(lease: Lease, more: Partial<Parking> = {}): Parking {
   return { lease, events: [], children: [], wants: [signal, "cancel", "child"], ...base, ...more };
 }
 
-async function parked(store: PostgresStore, runs: readonly NewRun[], more?: Partial<Parking>): Promise<readonly Lease[]> {
+async function parked(
+  store: PostgresStore,
+  runs: readonly NewRun[],
+  more?: Partial<Parking>,
+): Promise<readonly Lease[]> {
   const leases = await held(store, runs);
   await Promise.all(leases.map((lease) => store.park(parking(lease, more))));
   return leases;
 }
 
-const step: NewEvent = { seq: 1, kind: "step_completed", name: "charge", attempt: 1, beganAt: 1_790_000_000_000, data: text };
+const step: NewEvent = {
+  seq: 1,
+  kind: "step_completed",
+  name: "charge",
+  attempt: 1,
+  beganAt: 1_790_000_000_000,
+  data: text,
+};
 const ended = { children: [], status: "completed", output: text, error: null } as const;
 const endings = (leases: readonly Lease[]) =>
   leases.map((lease) => ({ lease, events: [{ ...step, kind: "completed" as const }], ...ended }));
@@ -94,16 +115,26 @@ const messages = (leases: readonly Lease[], topic: Topic = signal): readonly New
 
 /** Every call that workers and clients make, with as many items as are asked for. */
 export const measuredCalls = {
-  "create runs": async (_store, count) => ({ transition: createRuns, values: createRunsValues(0, newRuns(count)) }),
+  "create runs": async (_store, count) => ({
+    transition: createRuns,
+    values: createRunsValues(0, newRuns(count)),
+  }),
   "create runs with keys": async (_store, count) => {
     const runs = newRuns(count).map((run) => ({ ...run, key: run.id }));
     return { transition: createRuns, values: createRunsValues(0, runs) };
   },
-  claim: async (store, count) => claimOf(await ready(store, newRuns(count)), await registerWorker(store), count),
+  claim: async (store, count) =>
+    claimOf(await ready(store, newRuns(count)), await registerWorker(store), count),
   "claim from ten lanes": async (store, count) => {
     const lanes = [];
     for (let lane = 0; lane < 10; lane++) lanes.push(await ready(store, newRuns(Math.ceil(count / 10))));
-    const request = { workerId: await registerWorker(store), lanes, limit: count, suspects: false, begin: true };
+    const request = {
+      workerId: await registerWorker(store),
+      lanes,
+      limit: count,
+      suspects: false,
+      begin: true,
+    };
     return { transition: claimRuns, values: claimRunsValues(0, request) };
   },
   "claim when nothing is ready": async (store, count) => {
@@ -113,12 +144,30 @@ export const measuredCalls = {
   begin: async (store, count) => {
     const lane = await ready(store, newRuns(count));
     const workerId = await registerWorker(store);
-    const { runs } = await store.claimRuns({ workerId, lanes: [lane], limit: count, suspects: false, begin: false });
-    return { transition: beginRuns, values: leaseValues(0, runs.map(({ runId, epoch }) => ({ runId, epoch, workerId }))) };
+    const { runs } = await store.claimRuns({
+      workerId,
+      lanes: [lane],
+      limit: count,
+      suspects: false,
+      begin: false,
+    });
+    return {
+      transition: beginRuns,
+      values: leaseValues(
+        0,
+        runs.map(({ runId, epoch }) => ({ runId, epoch, workerId })),
+      ),
+    };
   },
   record: async (store, count) => {
     const leases = await held(store, newRuns(count));
-    return { transition: recordEvents, values: recordValues(0, leases.map((lease) => ({ lease, events: [step], children: [] }))) };
+    return {
+      transition: recordEvents,
+      values: recordValues(
+        0,
+        leases.map((lease) => ({ lease, events: [step], children: [] })),
+      ),
+    };
   },
   "record a child": async (store, count) => {
     const leases = await held(store, newRuns(count));
@@ -137,18 +186,35 @@ export const measuredCalls = {
   park: async (store, count) => {
     const leases = await held(store, newRuns(count));
     const timer: NewEvent = { seq: 1, kind: "timer_set", name: "sleep", delayMs: 60_000, data: null };
-    return { transition: parkRuns, values: parkValues(0, leases.map((lease) => parking(lease, { events: [timer], lastSeq: 1 }))) };
+    return {
+      transition: parkRuns,
+      values: parkValues(
+        0,
+        leases.map((lease) => parking(lease, { events: [timer], lastSeq: 1 })),
+      ),
+    };
   },
   "park when told": async (store, count) => {
     const leases = await held(store, newRuns(count));
     await Promise.all(messages(leases).map((message) => store.tell(message)));
-    return { transition: parkRuns, values: parkValues(0, leases.map((lease) => parking(lease))) };
+    return {
+      transition: parkRuns,
+      values: parkValues(
+        0,
+        leases.map((lease) => parking(lease)),
+      ),
+    };
   },
-  end: async (store, count) => ({ transition: endRuns, values: endValues(0, endings(await held(store, newRuns(count)))) }),
+  end: async (store, count) => ({
+    transition: endRuns,
+    values: endValues(0, endings(await held(store, newRuns(count)))),
+  }),
   "end with a parent": async (store, count) => {
     const parents = await parked(store, newRuns(count));
     const workflow = `child-${ids.next()}`;
-    const children = parents.map(({ runId }) => newRuns(1, { workflow, parent: { id: runId, request: "call:child#1" } })[0]!);
+    const children = parents.map(
+      ({ runId }) => newRuns(1, { workflow, parent: { id: runId, request: "call:child#1" } })[0]!,
+    );
     return { transition: endRuns, values: endValues(0, endings(await held(store, children))) };
   },
   "end with one parent": async (store, count) => {
@@ -158,12 +224,29 @@ export const measuredCalls = {
   },
   "end as cancelled": async (store, count) => {
     const parents = await held(store, newRuns(count));
-    await store.createRuns(parents.map(({ runId }) => newRuns(1, { parent: { id: runId, request: "call:child#1" } })[0]!));
-    return { transition: endRuns, values: endValues(0, endings(parents).map((ending) => ({ ...ending, status: "cancelled" as const }))) };
+    await store.createRuns(
+      parents.map(({ runId }) => newRuns(1, { parent: { id: runId, request: "call:child#1" } })[0]!),
+    );
+    return {
+      transition: endRuns,
+      values: endValues(
+        0,
+        endings(parents).map((ending) => ({ ...ending, status: "cancelled" as const })),
+      ),
+    };
   },
-  release: async (store, count) => ({ transition: releaseRuns, values: leaseValues(0, await held(store, newRuns(count))) }),
-  "tell the parked": async (store, count) => ({ transition: tellRuns, values: tellValues(0, messages(await parked(store, newRuns(count)))) }),
-  "tell the held": async (store, count) => ({ transition: tellRuns, values: tellValues(0, messages(await held(store, newRuns(count)))) }),
+  release: async (store, count) => ({
+    transition: releaseRuns,
+    values: leaseValues(0, await held(store, newRuns(count))),
+  }),
+  "tell the parked": async (store, count) => ({
+    transition: tellRuns,
+    values: tellValues(0, messages(await parked(store, newRuns(count)))),
+  }),
+  "tell the held": async (store, count) => ({
+    transition: tellRuns,
+    values: tellValues(0, messages(await held(store, newRuns(count)))),
+  }),
   "tell the ready": async (store, count) => {
     const runs = newRuns(count);
     await ready(store, runs);
@@ -201,7 +284,11 @@ export const measuredCalls = {
   },
   "heartbeat that returns leases": async (store, count) => {
     const leases = await held(store, newRuns(count));
-    const beat = { workerId: leases[0]!.workerId, held: leases.slice(0, count / 2), claimsKnownTo: Number.POSITIVE_INFINITY };
+    const beat = {
+      workerId: leases[0]!.workerId,
+      held: leases.slice(0, count / 2),
+      claimsKnownTo: Number.POSITIVE_INFINITY,
+    };
     return { transition: heartbeat, values: heartbeatValues(0, beat) };
   },
   "retire a worker": async (store, count) => ({
@@ -217,7 +304,10 @@ export const measuredCalls = {
     await store.createRuns(newRuns(count, { expiresAt: 1_790_000_000_000 }));
     return { transition: sweep, values: [0, count, null] };
   },
-  "read a run": async (store) => ({ transition: readRun, values: [0, (await parked(store, newRuns(1)))[0]!.runId] }),
+  "read a run": async (store) => ({
+    transition: readRun,
+    values: [0, (await parked(store, newRuns(1)))[0]!.runId],
+  }),
   "list runs": async (store, count) => {
     await held(store, newRuns(count));
     return { transition: listRuns, values: [0, null, null, null, null, count] };

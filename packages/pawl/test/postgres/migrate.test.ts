@@ -1,9 +1,15 @@
 import { createDatabase, dropDatabase, type TestDatabase } from "pawl-test-support";
 import pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type MigrateOptions, type MigrationTarget, migrate, printMigrations } from "../../src/postgres/migrate.ts";
+import {
+  type MigrateOptions,
+  type MigrationTarget,
+  migrate,
+  printMigrations,
+} from "../../src/postgres/migrate.ts";
 import { type Migration, migrations } from "../../src/postgres/migrations.generated.ts";
 import { databaseClock, schemaName } from "../../src/postgres/schema-name.ts";
+import { systemTimers } from "../../src/system/system-timers.ts";
 import { dumpSchema } from "./dump-schema.ts";
 
 const schema = schemaName("pawl");
@@ -27,7 +33,10 @@ afterAll(async () => {
 });
 
 function run(options?: MigrateOptions, more: Partial<MigrationTarget> = {}) {
-  return migrate({ pool, schema, clock: databaseClock, pause: async () => {}, ...more }, options);
+  return migrate(
+    { pool, schema, clock: databaseClock, timers: systemTimers, pause: async () => {}, ...more },
+    options,
+  );
 }
 
 /** Ours, and one more. */
@@ -46,7 +55,9 @@ async function fromMany<A>(count: number, act: (pool: pg.Pool) => Promise<A>): P
 }
 
 async function versions(): Promise<readonly number[]> {
-  const { rows } = await pool.query<{ version: number }>("select version from pawl.migration order by version");
+  const { rows } = await pool.query<{ version: number }>(
+    "select version from pawl.migration order by version",
+  );
   return rows.map(({ version }) => version);
 }
 
@@ -107,7 +118,10 @@ describe("verifyOnly", () => {
 
   test("says that the schema is too old, and does not change it", async () => {
     await run({}, { migrations: migrations.slice(0, 3) });
-    await expect(run({ verifyOnly: true })).rejects.toMatchObject({ code: "SCHEMA_TOO_OLD", details: { version: 3 } });
+    await expect(run({ verifyOnly: true })).rejects.toMatchObject({
+      code: "SCHEMA_TOO_OLD",
+      details: { version: 3 },
+    });
     expect(await versions()).toEqual([1, 2, 3]);
   });
 
@@ -144,14 +158,18 @@ describe("a migration outside a transaction", () => {
     create index concurrently run_queue on {schema}.run (queue);`;
 
   const isValid = async (): Promise<boolean> => {
-    const { rows } = await pool.query("select indisvalid from pg_index where indexrelid = 'pawl.run_queue'::regclass");
+    const { rows } = await pool.query(
+      "select indisvalid from pg_index where indexrelid = 'pawl.run_queue'::regclass",
+    );
     return rows[0].indisvalid;
   };
 
   test("is applied once, also when twenty processes ask for it", async () => {
     const all = with1More(index, false);
     const answers = await fromMany(20, (own) => run({}, { pool: own, migrations: all }));
-    expect(answers.flatMap(({ applied }) => applied).filter((version) => version === newest + 1)).toHaveLength(1);
+    expect(
+      answers.flatMap(({ applied }) => applied).filter((version) => version === newest + 1),
+    ).toHaveLength(1);
     expect(await isValid()).toBe(true);
   });
 

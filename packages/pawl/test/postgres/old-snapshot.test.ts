@@ -29,9 +29,22 @@ interface Queue {
 /** A schema whose queue is long: its runs became ready at an even pace. */
 async function createLongQueue(name: string): Promise<Queue> {
   const own = new pg.Pool({ connectionString: database.url, max: 1 });
-  const store = createPostgresStore({ pool: own, schema: name, listen: false, timers: systemTimers, random: systemRandom });
+  const store = createPostgresStore({
+    pool: own,
+    schema: name,
+    listen: false,
+    timers: systemTimers,
+    random: systemRandom,
+  });
   await store.migrate();
-  await store.registerWorker({ id: workerId, leaseMs: 600_000, host: "here", pid: 1, queues: ["default"], concurrency: 100 });
+  await store.registerWorker({
+    id: workerId,
+    leaseMs: 600_000,
+    host: "here",
+    pid: 1,
+    queues: ["default"],
+    concurrency: 100,
+  });
   const id = "(lpad(to_hex(1600000000000 + n), 12, '0') || '70008000' || lpad(to_hex(n), 12, '0'))::uuid";
   const series = `generate_series(1, ${runCount}) n`;
   const statements = `
@@ -56,10 +69,16 @@ async function drain(queue: Queue): Promise<{ readonly buffers: number; readonly
   const marks = createClaimMarks({ now: () => busyMs });
   const begunAt = processorMsOf(queue.connection) ?? performance.now();
   await resetStatementStats(pool);
-  for (let claimed = 0; claimed < runCount; ) {
+  for (let claimed = 0; claimed < runCount;) {
     const look = marks.look([lane]);
     const askedAt = performance.now();
-    const { runs } = await queue.store.claimRuns({ workerId, lanes: look.lanes, limit: 100, suspects: false, begin: true });
+    const { runs } = await queue.store.claimRuns({
+      workerId,
+      lanes: look.lanes,
+      limit: 100,
+      suspects: false,
+      begin: true,
+    });
     const tookMs = performance.now() - askedAt;
     busyMs += tookMs;
     marks.found(look, runs, tookMs);
@@ -81,20 +100,24 @@ afterAll(async () => {
   await dropDatabase(database);
 });
 
-test("claims behind a moving mark hardly notice that somebody holds an old snapshot", { timeout: 60_000 }, async () => {
-  const quiet = await createLongQueue("quiet");
-  const watched = await createLongQueue("watched");
-  const unhindered = await drain(quiet);
+test(
+  "claims behind a moving mark hardly notice that somebody holds an old snapshot",
+  { timeout: 60_000 },
+  async () => {
+    const quiet = await createLongQueue("quiet");
+    const watched = await createLongQueue("watched");
+    const unhindered = await drain(quiet);
 
-  const watcher = await pool.connect();
-  await watcher.query("begin isolation level repeatable read");
-  await watcher.query("select count(*) from watched.ready");
-  const hindered = await drain(watched);
-  await watcher.query("rollback");
-  watcher.release();
+    const watcher = await pool.connect();
+    await watcher.query("begin isolation level repeatable read");
+    await watcher.query("select count(*) from watched.ready");
+    const hindered = await drain(watched);
+    await watcher.query("rollback");
+    watcher.release();
 
-  expect(hindered.buffers).toBeLessThanOrEqual(1.5 * unhindered.buffers);
-  expect(hindered.ms).toBeLessThanOrEqual(1.5 * unhindered.ms);
-  await quiet.close();
-  await watched.close();
-});
+    expect(hindered.buffers).toBeLessThanOrEqual(1.5 * unhindered.buffers);
+    expect(hindered.ms).toBeLessThanOrEqual(1.5 * unhindered.ms);
+    await quiet.close();
+    await watched.close();
+  },
+);

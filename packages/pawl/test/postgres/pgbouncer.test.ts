@@ -3,13 +3,14 @@ import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { silentLog } from "../../src/core/log.ts";
 import { createPostgresStore, type PostgresStore } from "../../src/postgres/postgres-store.ts";
+import type { Hint } from "../../src/store/hint.ts";
 import { systemRandom } from "../../src/system/system-random.ts";
 import { systemTimers } from "../../src/system/system-timers.ts";
-import type { Hint } from "../../src/store/hint.ts";
 import { driveRuns } from "./drive-runs.ts";
 import { type PgBouncer, pgbouncer, startPgBouncer } from "./pgbouncer.ts";
 
-if (pgbouncer === undefined) console.info("PgBouncer was not found: apt-get install pgbouncer. Its tests are skipped.");
+if (pgbouncer === undefined)
+  console.info("PgBouncer was not found: apt-get install pgbouncer. Its tests are skipped.");
 
 describe.skipIf(pgbouncer === undefined)("behind a pooler that shares connections by transaction", () => {
   let database: TestDatabase;
@@ -21,7 +22,13 @@ describe.skipIf(pgbouncer === undefined)("behind a pooler that shares connection
   function open(listenUrl?: string): PostgresStore {
     const log = { ...silentLog, warn: (message: string) => void warnings.push(message) };
     const listen = listenUrl === undefined ? {} : { listenUrl };
-    const store = createPostgresStore({ url: bouncer.url, ...listen, timers: systemTimers, random: systemRandom, log });
+    const store = createPostgresStore({
+      url: bouncer.url,
+      ...listen,
+      timers: systemTimers,
+      random: systemRandom,
+      log,
+    });
     stores.push(store);
     return store;
   }
@@ -42,7 +49,9 @@ describe.skipIf(pgbouncer === undefined)("behind a pooler that shares connection
 
   test("runs start, are claimed, recorded and ended", async () => {
     await driveRuns(open(), { runs: 300, inFlight: 50, steps: 3 });
-    const { rows } = await direct.query("select count(*)::integer as count from pawl.runs where status = 'completed'");
+    const { rows } = await direct.query(
+      "select count(*)::integer as count from pawl.runs where status = 'completed'",
+    );
     expect(rows).toEqual([{ count: 300 }]);
   });
 
@@ -51,7 +60,9 @@ describe.skipIf(pgbouncer === undefined)("behind a pooler that shares connection
     await driveRuns(store, { runs: 20, inFlight: 10, steps: 1 });
     const pooled = new pg.Pool({ connectionString: bouncer.url, max: 4 });
     const counts = await Promise.all(
-      Array.from({ length: 4 }, () => pooled.query("select count(*)::integer as count, pg_sleep(0.05) from pg_prepared_statements")),
+      Array.from({ length: 4 }, () =>
+        pooled.query("select count(*)::integer as count, pg_sleep(0.05) from pg_prepared_statements"),
+      ),
     );
     expect(counts.map(({ rows }) => rows[0].count)).toEqual([0, 0, 0, 0]);
     await pooled.end();

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
-import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
+import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,14 +12,21 @@ export interface PgBouncer {
 }
 
 /** Debian's package puts it where ordinary users do not look. */
-export const pgbouncer = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer", "/usr/local/bin/pgbouncer"].find((path) => existsSync(path));
+export const pgbouncer = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer", "/usr/local/bin/pgbouncer"].find(
+  (path) => existsSync(path),
+);
 
 /** Puts PgBouncer before the database of this URL: each transaction goes to whichever server connection is free. */
 export async function startPgBouncer(url: string): Promise<PgBouncer> {
   const folder = await mkdtemp(join(tmpdir(), "pawl-pgbouncer-"));
   const port = await freePort();
   const { hostname, port: serverPort, username, password, pathname } = new URL(url);
-  const server = [`host=${hostname}`, `port=${serverPort}`, `dbname=${pathname.slice(1)}`, `user=${username}`];
+  const server = [
+    `host=${hostname}`,
+    `port=${serverPort}`,
+    `dbname=${pathname.slice(1)}`,
+    `user=${username}`,
+  ];
   if (password !== "") server.push(`password=${decodeURIComponent(password)}`);
   const config = join(folder, "pgbouncer.ini");
   await writeFile(

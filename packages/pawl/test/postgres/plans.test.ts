@@ -44,7 +44,13 @@ async function connect(): Promise<pg.Client> {
 }
 
 async function createSite(name: string): Promise<Site> {
-  const store = createPostgresStore({ pool, schema: name, listen: false, timers: systemTimers, random: systemRandom });
+  const store = createPostgresStore({
+    pool,
+    schema: name,
+    listen: false,
+    timers: systemTimers,
+    random: systemRandom,
+  });
   await store.migrate();
   for (const table of tables) {
     await pool.query(`alter table ${name}.${table} set (autovacuum_enabled = off)`);
@@ -53,7 +59,13 @@ async function createSite(name: string): Promise<Site> {
 }
 
 /** The least of some tries: the first ones make the plans, and nothing makes a call cheaper than it is. */
-async function measure(client: pg.Client, { schema, store }: Site, call: MeasuredCall, items: number, tries: number): Promise<CallCost> {
+async function measure(
+  client: pg.Client,
+  { schema, store }: Site,
+  call: MeasuredCall,
+  items: number,
+  tries: number,
+): Promise<CallCost> {
   const costs: CallCost[] = [];
   for (let n = 0; n < tries; n++) {
     const { transition, values } = await call(store, items);
@@ -65,7 +77,10 @@ async function measure(client: pg.Client, { schema, store }: Site, call: Measure
   };
 }
 
-async function measureAll(client: pg.Client, at: Site): Promise<{ readonly few: Costs; readonly many: Costs }> {
+async function measureAll(
+  client: pg.Client,
+  at: Site,
+): Promise<{ readonly few: Costs; readonly many: Costs }> {
   const few = new Map<string, CallCost>();
   const many = new Map<string, CallCost>();
   for (const [name, call] of calls) {
@@ -153,7 +168,8 @@ describe("with a million rows in the tables", { timeout: 60_000 }, () => {
       emptyCosts.push(await measure(there, emptySite, call, manyItems, 2));
       costs.push(await measure(here, site, call, manyItems, 2));
     }
-    const least = (all: readonly CallCost[], what: keyof CallCost): number => Math.min(...all.map((cost) => cost[what]));
+    const least = (all: readonly CallCost[], what: keyof CallCost): number =>
+      Math.min(...all.map((cost) => cost[what]));
     expect(least(costs, "buffers")).toBeLessThanOrEqual(1.2 * least(emptyCosts, "buffers"));
     expect(least(costs, "ms")).toBeLessThanOrEqual(1.2 * least(emptyCosts, "ms"));
   });

@@ -16,7 +16,13 @@ let store: PostgresStore;
 beforeAll(async () => {
   database = await createDatabase("empty");
   counting = createCountingPool(database.url);
-  store = createPostgresStore({ pool: counting.pool, schema: "pawl", listen: false, timers: systemTimers, random: systemRandom });
+  store = createPostgresStore({
+    pool: counting.pool,
+    schema: "pawl",
+    listen: false,
+    timers: systemTimers,
+    random: systemRandom,
+  });
   await store.migrate();
 });
 
@@ -28,14 +34,35 @@ afterAll(async () => {
 
 /** Starts runs of a workflow of their own and holds all of them, by one worker. */
 async function hold(count = 1, more: Partial<NewRun> = {}): Promise<readonly Lease[]> {
-  const plain = { priority: 0, input: null, key: null, startAt: null, expiresAt: null, deadlineAt: null, parent: null };
+  const plain = {
+    priority: 0,
+    input: null,
+    key: null,
+    startAt: null,
+    expiresAt: null,
+    deadlineAt: null,
+    parent: null,
+  };
   const workflow = ids.next();
   const run = { workflow, version: 1, queue: "default", ...plain, ...more };
   await store.createRuns(Array.from({ length: count }, () => ({ id: ids.next(), ...run })));
   const workerId = ids.next();
-  await store.registerWorker({ id: workerId, leaseMs: 60_000, host: "here", pid: 1, queues: [], concurrency: 1 });
+  await store.registerWorker({
+    id: workerId,
+    leaseMs: 60_000,
+    host: "here",
+    pid: 1,
+    queues: [],
+    concurrency: 1,
+  });
   const lane = { queue: "default", workflow, version: 1, after: null, crashLimit: 3 };
-  const { runs } = await store.claimRuns({ workerId, lanes: [lane], limit: count, suspects: false, begin: true });
+  const { runs } = await store.claimRuns({
+    workerId,
+    lanes: [lane],
+    limit: count,
+    suspects: false,
+    begin: true,
+  });
   return runs.map(({ runId, epoch }) => ({ runId, epoch, workerId }));
 }
 
@@ -71,7 +98,13 @@ describe("one round trip, and nothing else sent,", () => {
     const lease = await holdOne();
     await store.park(parking(lease));
     counting.reset();
-    await store.tell({ id: ids.next(), runId: lease.runId, topic: "signal:shipped", data: null, idempotencyKey: "once" });
+    await store.tell({
+      id: ids.next(),
+      runId: lease.runId,
+      topic: "signal:shipped",
+      data: null,
+      idempotencyKey: "once",
+    });
     expect(counting.sent()).toHaveLength(1);
     expect(await store.getRun(lease.runId)).toMatchObject({ status: "pending" });
   });

@@ -28,7 +28,12 @@ interface Listening {
 }
 
 async function open(schema: string): Promise<Listening> {
-  const store = createPostgresStore({ url: database.url, schema, timers: systemTimers, random: systemRandom });
+  const store = createPostgresStore({
+    url: database.url,
+    schema,
+    timers: systemTimers,
+    random: systemRandom,
+  });
   stores.push(store);
   await store.migrate();
   const hints: Hint[] = [];
@@ -38,7 +43,15 @@ async function open(schema: string): Promise<Listening> {
 }
 
 async function start(store: Store, queue: string): Promise<string> {
-  const plain = { priority: 0, input: null, key: null, startAt: null, expiresAt: null, deadlineAt: null, parent: null };
+  const plain = {
+    priority: 0,
+    input: null,
+    key: null,
+    startAt: null,
+    expiresAt: null,
+    deadlineAt: null,
+    parent: null,
+  };
   const id = ids.next();
   await store.createRuns([{ id, workflow: "checkout", version: 1, queue, ...plain }]);
   return id;
@@ -46,7 +59,14 @@ async function start(store: Store, queue: string): Promise<string> {
 
 async function claim(store: Store, queue: string): Promise<Lease> {
   const workerId = ids.next();
-  await store.registerWorker({ id: workerId, leaseMs: 60_000, host: "here", pid: 1, queues: [queue], concurrency: 1 });
+  await store.registerWorker({
+    id: workerId,
+    leaseMs: 60_000,
+    host: "here",
+    pid: 1,
+    queues: [queue],
+    concurrency: 1,
+  });
   const lane = { queue, workflow: "checkout", version: 1, after: null, crashLimit: 3 };
   const { runs } = await store.claimRuns({ workerId, lanes: [lane], limit: 1, suspects: false, begin: true });
   return { runId: runs[0]!.runId, epoch: runs[0]!.epoch, workerId };
@@ -54,7 +74,14 @@ async function claim(store: Store, queue: string): Promise<Lease> {
 
 async function end(store: Store, lease: Lease): Promise<void> {
   const completed = { seq: 2, kind: "completed", name: null, data: null } as const;
-  await store.end({ lease, events: [completed], children: [], status: "completed", output: null, error: null });
+  await store.end({
+    lease,
+    events: [completed],
+    children: [],
+    status: "completed",
+    output: null,
+    error: null,
+  });
 }
 
 test('a run lives its whole life in a schema named we"ird', async () => {
@@ -63,10 +90,20 @@ test('a run lives its whole life in a schema named we"ird', async () => {
   const runId = await start(store, queue);
   await expect.poll(() => hints, { timeout: 10_000 }).toContainEqual({ kind: "ready", queue });
   const lease = await claim(store, queue);
-  const signal = { id: ids.next(), runId, topic: "signal:shipped", data: null, idempotencyKey: null } as const;
+  const signal = {
+    id: ids.next(),
+    runId,
+    topic: "signal:shipped",
+    data: null,
+    idempotencyKey: null,
+  } as const;
   expect(await store.tell(signal)).toBe("accepted");
   await expect.poll(() => hints, { timeout: 10_000 }).toContainEqual({ kind: "told", runId });
-  await store.record({ lease, events: [{ seq: 1, kind: "step_completed", name: "charge", data: null }], children: [] });
+  await store.record({
+    lease,
+    events: [{ seq: 1, kind: "step_completed", name: "charge", data: null }],
+    children: [],
+  });
   await end(store, lease);
   await expect.poll(() => hints, { timeout: 10_000 }).toContainEqual({ kind: "ended", runId });
   expect(await store.getRun(runId)).toMatchObject({ status: "completed" });
@@ -88,6 +125,9 @@ test("names that are equal in their first 63 bytes have channels of their own", 
   expect(schemaName(`${"a".repeat(62)}b`).channel).not.toBe(schemaName(`${"a".repeat(62)}c`).channel);
 });
 
-test.for([[""], ["nul\0"], ["\ud800"], ["a".repeat(64)], ["ü".repeat(32)]])("the name %j is refused", ([name]) => {
-  expect(() => schemaName(name!)).toThrow(expect.objectContaining({ code: "INVALID_OPTION" }));
-});
+test.for([[""], ["nul\0"], ["\ud800"], ["a".repeat(64)], ["ü".repeat(32)]])(
+  "the name %j is refused",
+  ([name]) => {
+    expect(() => schemaName(name!)).toThrow(expect.objectContaining({ code: "INVALID_OPTION" }));
+  },
+);

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { migrate } from "../../src/postgres/migrate.ts";
 import { migrations } from "../../src/postgres/migrations.generated.ts";
 import { databaseClock, schemaName } from "../../src/postgres/schema-name.ts";
+import { systemTimers } from "../../src/system/system-timers.ts";
 import { dumpSchema } from "./dump-schema.ts";
 
 /** `npm run generate:schema` writes it. */
@@ -28,7 +29,14 @@ afterAll(async () => {
 });
 
 const upTo = (count: number) =>
-  migrate({ pool, schema, clock: databaseClock, pause: async () => {}, migrations: migrations.slice(0, count) });
+  migrate({
+    pool,
+    schema,
+    clock: databaseClock,
+    timers: systemTimers,
+    pause: async () => {},
+    migrations: migrations.slice(0, count),
+  });
 
 describe("schema.sql", () => {
   test("is what a fresh install gives", async () => {

@@ -12,7 +12,9 @@ export interface StatementStats {
 /** Counts from now on. The server must have loaded `pg_stat_statements`, as the tests' own has. */
 export async function resetStatementStats(pool: pg.Pool): Promise<void> {
   await pool.query("create extension if not exists pg_stat_statements");
-  await pool.query("select pg_stat_statements_reset(0, (select oid from pg_database where datname = current_database()))");
+  await pool.query(
+    "select pg_stat_statements_reset(0, (select oid from pg_database where datname = current_database()))",
+  );
 }
 
 /** The calls from outside whose text contains this, with everything they led to inside. */

@@ -18,7 +18,13 @@ let store: PostgresStore;
 beforeAll(async () => {
   database = await createDatabase("empty");
   pool = new pg.Pool({ connectionString: database.url, max: 10 });
-  store = createPostgresStore({ pool, schema: "pawl", listen: false, timers: systemTimers, random: systemRandom });
+  store = createPostgresStore({
+    pool,
+    schema: "pawl",
+    listen: false,
+    timers: systemTimers,
+    random: systemRandom,
+  });
   await store.migrate();
 });
 

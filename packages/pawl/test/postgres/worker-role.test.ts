@@ -21,7 +21,12 @@ beforeAll(async () => {
   database = await createDatabase("empty");
   admin = new pg.Pool({ connectionString: database.url, max: 2 });
   await admin.query(`create role ${role} login password '${password}'`);
-  const owner = createPostgresStore({ pool: admin, listen: false, timers: systemTimers, random: systemRandom });
+  const owner = createPostgresStore({
+    pool: admin,
+    listen: false,
+    timers: systemTimers,
+    random: systemRandom,
+  });
   await owner.migrate({ grantTo: role });
 
   const url = new URL(database.url);
@@ -57,7 +62,10 @@ test("the role that workers run as may check the schema, and finds nothing to mi
 test.for([
   ["make a table", "create table pawl.mine ()"],
   ["change a table", "alter table pawl.run add column mine text"],
-  ["replace a function", "create or replace function pawl.hint_ready_v1(p_queues text[]) returns void language sql as ''"],
+  [
+    "replace a function",
+    "create or replace function pawl.hint_ready_v1(p_queues text[]) returns void language sql as ''",
+  ],
   ["pretend another version", "insert into pawl.migration (version, name) values (99, 'mine')"],
   ["drop the schema", "drop schema pawl cascade"],
 ])("the role that workers run as may not %s", async ([, sql]) => {

@@ -238,3 +238,23 @@ test("a run that is cancelled between two attempts does not begin the next", asy
   await engine.idle();
   expect([(await engine.store.getRun(id))?.status, calls]).toEqual(["cancelled", 1]);
 });
+
+test("a step that does not heed its signal is given up after a while, and so is code that never returns", async () => {
+  const engine = createEngine();
+  const deafStep = workflow({ ...options, name: "deaf-step" }, async (ctx) => {
+    await ctx.step("deaf", () => new Promise(() => {}));
+  });
+  const deafCode = workflow({ ...options, name: "deaf-code" }, async () => {
+    await new Promise(() => {});
+  });
+  for (const tested of [deafStep, deafCode]) {
+    const id = await engine.start(tested);
+    await engine.idle();
+    await engine.tell(id, "cancel");
+    await engine.idle();
+    expect((await engine.store.getRun(id))?.status).toBe("running");
+    await engine.pass(31_000);
+    expect((await engine.store.getRun(id))?.status).toBe("cancelled");
+    expect(await engine.facts(id)).toEqual(["cancel_requested", "cancelled"]);
+  }
+});

@@ -139,10 +139,14 @@ test("a next attempt may take another way than the last", async () => {
   expect(await engine.output(id)).toBe("there");
 });
 
-test("a result or an output that cannot be recorded fails with its place", async () => {
+test("a result or an output that cannot be recorded fails with its place, and is not tried again", async () => {
   const engine = createEngine();
-  const result = workflow({ ...options, name: "result", retry: { attempts: 1 } }, async (ctx) =>
-    ctx.step("read", () => ({ rows: [{ at: new Date(0) }] })),
+  let reads = 0;
+  const result = workflow({ ...options, name: "result" }, async (ctx) =>
+    ctx.step("read", () => {
+      reads += 1;
+      return { rows: [{ at: new Date(0) }] };
+    }),
   );
   const output = workflow({ ...options, name: "output" }, async () => ({ size: 10n }));
   for (const [tested, place] of [
@@ -157,6 +161,25 @@ test("a result or an output that cannot be recorded fails with its place", async
       message: expect.stringContaining(place),
     });
   }
+  expect(reads).toBe(1);
+});
+
+test("a child's failure names the child and its reason, and keeps its error as the cause", async () => {
+  const engine = createEngine();
+  const child = workflow({ ...options, name: "charge", retry: { attempts: 1 } }, async () => {
+    throw new RangeError("out of money");
+  });
+  const parent = workflow({ ...options, name: "order", retry: { attempts: 1 } }, async (ctx) =>
+    ctx.call(child),
+  );
+  engine.register(child);
+  const id = await engine.start(parent);
+  const run = await engine.end(id);
+  expect(JSON.parse(run.error!.json)).toMatchObject({
+    code: "RUN_FAILED",
+    message: expect.stringMatching(/^The child charge \(run [0-9a-f-]{36}\) failed: out of money$/),
+    cause: { name: "RangeError", message: "out of money" },
+  });
 });
 
 test("whatever is thrown is recorded", async () => {

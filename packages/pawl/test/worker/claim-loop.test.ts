@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { PawlError } from "../../src/core/error.ts";
-import { createClaimer, leaseMs, type Claimer } from "./claimer.ts";
+import { createClaimer } from "./claimer.ts";
 
 describe("a claim loop", () => {
   test("fills its free slots in one claim", async () => {

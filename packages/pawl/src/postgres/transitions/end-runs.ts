@@ -13,10 +13,16 @@ export const endRuns = transition(
 );
 
 /** See migrations/0004_hold.sql. */
-export const releaseRuns = transition("release_runs", "select run_id from {schema}.release_runs_v1($1, $2, $3, $4)");
+export const releaseRuns = transition(
+  "release_runs",
+  "select run_id from {schema}.release_runs_v1($1, $2, $3, $4)",
+);
 
 /** See migrations/0002_start_and_claim.sql. */
-export const beginRuns = transition("begin_runs", "select run_id from {schema}.begin_runs_v1($1, $2, $3, $4)");
+export const beginRuns = transition(
+  "begin_runs",
+  "select run_id from {schema}.begin_runs_v1($1, $2, $3, $4)",
+);
 
 interface HeldRow extends Row {
   readonly run_id: string;
@@ -24,7 +30,10 @@ interface HeldRow extends Row {
 
 export function endValues(shard: number, endings: readonly Ending[]): readonly unknown[] {
   return [
-    ...leaseValues(shard, endings.map(({ lease }) => lease)),
+    ...leaseValues(
+      shard,
+      endings.map(({ lease }) => lease),
+    ),
     column(endings, (ending) => ending.status),
     sparseColumn(endings, (ending) => ending.output?.json),
     sparseColumn(endings, (ending) => ending.output?.notes),

@@ -4,7 +4,12 @@ import { runsJson, sizeOfRun } from "./create-runs.ts";
 
 /** The parameters that every call of holders begins with: shard, worker, runs, epochs. All leases are of one worker. */
 export function leaseValues(shard: number, leases: readonly Lease[]): readonly unknown[] {
-  return [shard, leases[0]?.workerId, column(leases, (lease) => lease.runId), column(leases, (lease) => lease.epoch)];
+  return [
+    shard,
+    leases[0]?.workerId,
+    column(leases, (lease) => lease.runId),
+    column(leases, (lease) => lease.epoch),
+  ];
 }
 
 /** The children of all these recordings, or null. */
@@ -21,7 +26,8 @@ interface FactOfRun {
 /** The eleven event columns that `append_events` reads; null where no item has a value. */
 export function eventValues(recordings: readonly Recording[]): readonly unknown[] {
   const facts: FactOfRun[] = [];
-  for (const { lease, events } of recordings) for (const event of events) facts.push({ runId: lease.runId, event });
+  for (const { lease, events } of recordings)
+    for (const event of events) facts.push({ runId: lease.runId, event });
   if (facts.length === 0) return Array<null>(11).fill(null);
   return [
     column(facts, ({ runId }) => runId),

@@ -23,7 +23,10 @@ interface ParkedRow extends MessageRow {
 
 export function parkValues(shard: number, parkings: readonly Parking[]): readonly unknown[] {
   return [
-    ...leaseValues(shard, parkings.map(({ lease }) => lease)),
+    ...leaseValues(
+      shard,
+      parkings.map(({ lease }) => lease),
+    ),
     column(parkings, (parking) => parking.lastSeq),
     column(parkings, (parking) => parking.reason),
     sparseColumn(parkings, (parking) => parking.dueAt),
@@ -41,12 +44,22 @@ function arrayLiteral(values: readonly string[]): string {
 }
 
 /** Null for a run whose lease is gone. */
-export function decodeParked(parkings: readonly Parking[], rows: readonly ParkedRow[]): readonly (ParkAnswer | null)[] {
+export function decodeParked(
+  parkings: readonly Parking[],
+  rows: readonly ParkedRow[],
+): readonly (ParkAnswer | null)[] {
   const answers = new Map<string, ParkAnswer & { dueAt: Map<number, number>; messages: Message[] }>();
   for (const row of rows) {
     if (row.outcome !== null) {
-      answers.set(row.run_id, { outcome: row.outcome, told: row.told === true, now: row.now_ms, dueAt: new Map(), messages: [] });
-    } else if (row.message_id !== null) answers.get(row.run_id)?.messages.push(decodeMessage(row.message_id, row));
+      answers.set(row.run_id, {
+        outcome: row.outcome,
+        told: row.told === true,
+        now: row.now_ms,
+        dueAt: new Map(),
+        messages: [],
+      });
+    } else if (row.message_id !== null)
+      answers.get(row.run_id)?.messages.push(decodeMessage(row.message_id, row));
     else if (row.seq !== null && row.due_ms !== null) answers.get(row.run_id)?.dueAt.set(row.seq, row.due_ms);
   }
   return parkings.map(({ lease }) => answers.get(lease.runId) ?? null);

@@ -22,7 +22,10 @@ export interface MessageRow extends Row {
 }
 
 /** Null for a run whose lease is gone. */
-export function decodeInboxes(leases: readonly Lease[], rows: readonly MessageRow[]): readonly (readonly Message[] | null)[] {
+export function decodeInboxes(
+  leases: readonly Lease[],
+  rows: readonly MessageRow[],
+): readonly (readonly Message[] | null)[] {
   const inboxes = new Map<string, Message[]>();
   for (const row of rows) {
     if (row.message_id === null) inboxes.set(row.run_id, []);

@@ -5,7 +5,10 @@ import { payloadOf } from "../columns.ts";
 import type { Row } from "../database.ts";
 import { transition } from "../transition.ts";
 
-export const readClock = transition("read_clock", "select floor(extract(epoch from {clock}) * 1000)::float8 as now_ms");
+export const readClock = transition(
+  "read_clock",
+  "select floor(extract(epoch from {clock}) * 1000)::float8 as now_ms",
+);
 
 /** See migrations/0008_read.sql, as for all below. */
 export const loadHistory = transition(

@@ -19,14 +19,25 @@ interface RecordedRow extends Row {
 }
 
 export function recordValues(shard: number, recordings: readonly Recording[]): readonly unknown[] {
-  return [...leaseValues(shard, recordings.map(({ lease }) => lease)), childrenValue(recordings), ...eventValues(recordings)];
+  return [
+    ...leaseValues(
+      shard,
+      recordings.map(({ lease }) => lease),
+    ),
+    childrenValue(recordings),
+    ...eventValues(recordings),
+  ];
 }
 
 /** Null for a run whose lease is gone. */
-export function decodeRecorded(recordings: readonly Recording[], rows: readonly RecordedRow[]): readonly (RecordAnswer | null)[] {
+export function decodeRecorded(
+  recordings: readonly Recording[],
+  rows: readonly RecordedRow[],
+): readonly (RecordAnswer | null)[] {
   const answers = new Map<string, { told: boolean; now: number; dueAt: Map<number, number> }>();
   for (const row of rows) {
-    if (row.seq === null) answers.set(row.run_id, { told: row.told === true, now: row.now_ms, dueAt: new Map() });
+    if (row.seq === null)
+      answers.set(row.run_id, { told: row.told === true, now: row.now_ms, dueAt: new Map() });
     else if (row.due_ms !== null) answers.get(row.run_id)?.dueAt.set(row.seq, row.due_ms);
   }
   return recordings.map(({ lease }) => answers.get(lease.runId) ?? null);

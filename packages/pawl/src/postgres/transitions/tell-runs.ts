@@ -20,7 +20,10 @@ export const tellInTransaction = transition(
 export const wakeTold = transition("wake_told", "select {schema}.wake_told_v1($1, $2)");
 
 /** See migrations/0005_tell.sql. */
-export const wakeDue = transition("wake_due", "select woken, next_due_ms, now_ms from {schema}.wake_due_v1($1, $2)");
+export const wakeDue = transition(
+  "wake_due",
+  "select woken, next_due_ms, now_ms from {schema}.wake_due_v1($1, $2)",
+);
 
 interface ToldRow extends Row {
   readonly message_id: string;

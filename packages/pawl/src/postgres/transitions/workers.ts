@@ -3,9 +3,15 @@ import type { Row } from "../database.ts";
 import { transition } from "../transition.ts";
 
 /** See migrations/0006_workers.sql, as for all below. */
-export const registerWorker = transition("register_worker", "select {schema}.register_worker_v1($1, $2, $3, $4, $5, $6)");
+export const registerWorker = transition(
+  "register_worker",
+  "select {schema}.register_worker_v1($1, $2, $3, $4, $5, $6)",
+);
 
-export const heartbeat = transition("heartbeat", "select run_id, news, now_ms from {schema}.heartbeat_v1($1, $2, $3, $4, $5)");
+export const heartbeat = transition(
+  "heartbeat",
+  "select run_id, news, now_ms from {schema}.heartbeat_v1($1, $2, $3, $4, $5)",
+);
 
 export const retireWorker = transition("retire_worker", "select {schema}.retire_worker_v1($1, $2)");
 
@@ -35,7 +41,10 @@ export function registerValues(worker: NewWorker): readonly unknown[] {
   return [worker.id, worker.leaseMs, worker.host, worker.pid, worker.queues, worker.concurrency];
 }
 
-export function heartbeatValues(shard: number, { workerId, held, claimsKnownTo }: Heartbeat): readonly unknown[] {
+export function heartbeatValues(
+  shard: number,
+  { workerId, held, claimsKnownTo }: Heartbeat,
+): readonly unknown[] {
   return [shard, workerId, held.map((lease) => lease.runId), held.map((lease) => lease.epoch), claimsKnownTo];
 }
 

@@ -1,0 +1,71 @@
+import { expect } from "vitest";
+import type { Scene } from "./scene.ts";
+
+const endKinds = "('completed', 'failed', 'cancelled', 'timed_out', 'expired')";
+
+/** Each finds what must not be, once every run has completed: the runs (and names) that break it. */
+const rules: Readonly<Record<string, string>> = {
+  "a run has not completed": "select id from {schema}.run where status is distinct from 'completed'",
+  "an ended run is still in a room": `
+    select run_id from {schema}.ready union all
+    select run_id from {schema}.lease union all
+    select run_id from {schema}.parked`,
+  "a history has gaps": `
+    select run_id from {schema}.event group by run_id having min(seq) <> 1 or max(seq) <> count(*)`,
+  "a history does not end with its one terminal event": `
+    select r.id
+      from {schema}.run r
+      join {schema}.event e on e.run_id = r.id
+     group by r.id
+    having count(*) filter (where e.kind in ${endKinds}) <> 1
+        or max(e.seq) filter (where e.kind in ${endKinds}) <> max(e.seq)`,
+  "a fact is recorded twice": `
+    select run_id, kind, name
+      from {schema}.event
+     where name is not null
+     group by run_id, kind, name
+    having count(*) > 1`,
+  "a step's result is recorded though nobody called it": `
+    select e.run_id, e.name
+      from {schema}.event e
+     where e.kind = 'step_completed'
+       and not exists (select 1 from public.ledger l where l.run_id = e.run_id and l.step = e.name)`,
+  // A process that is stopped in a step has begun it, even if its line in the ledger comes when it goes on.
+  "a step began after its result was recorded": `
+    select l.run_id, l.step, l.pid, l.called_at, l.began_at, e.at
+      from public.ledger l
+      join {schema}.event e on e.run_id = l.run_id and e.name = l.step and e.kind in ('step_completed', 'step_failed')
+     where l.began_at > e.at and l.called_at > e.at`,
+  "an execution wrote to a run that was taken from it": `
+    select e.run_id, e.seq, e.kind, e.name, e.attempt
+      from {schema}.event e
+      join {schema}.event crash on crash.run_id = e.run_id and crash.kind = 'attempt_crashed'
+     where e.seq > crash.seq and e.attempt <= crash.attempt`,
+  "a message was not taken, or shares its event with another": `
+    select run_id, taken_seq
+      from {schema}.inbox
+     group by run_id, taken_seq
+    having taken_seq is null or (count(*) > 1 and taken_seq > 0)`,
+  "a child is not the one its parent knows": `
+    select c.id
+      from {schema}.run c
+     where c.parent_id is not null
+       and not exists (select 1 from {schema}.event e
+                        where e.run_id = c.parent_id and e.kind = 'child_started' and e.data ->> 'id' = c.id::text)`,
+};
+
+/**
+ * All runs of the scene have completed, each fact is there once, and nothing is left over. The sweep never had to wake a
+ * run whose message was there, no process ended by itself, and nothing happened that the engine itself calls a bug.
+ */
+export async function expectOrder({ pool, schema, crews }: Scene): Promise<void> {
+  const broken: Record<string, unknown[]> = {};
+  for (const [rule, sql] of Object.entries(rules)) {
+    const { rows } = await pool.query(sql.replaceAll("{schema}", schema));
+    if (rows.length > 0) broken[rule] = rows.slice(0, 3);
+  }
+  expect(broken).toEqual({});
+  const logs = crews.flatMap((crew) => crew.logs);
+  const bugs = logs.filter(({ level, message }) => level === "error" || message.includes("Please report"));
+  expect({ bugs, crashed: crews.flatMap((crew) => crew.crashed) }).toEqual({ bugs: [], crashed: [] });
+}

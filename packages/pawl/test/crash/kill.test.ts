@@ -1,0 +1,121 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { describe, expect } from "vitest";
+import type { Crew } from "./crew.ts";
+import { expectOrder } from "./invariants.ts";
+import { startOrder, type StartedOrder } from "./orders.ts";
+import { outputsOf } from "./outputs-of.ts";
+import { leaseMs, type Scene, test } from "./scene.ts";
+import { spreadOf } from "./spread.ts";
+import type { WorkerProcess } from "./worker-process.ts";
+import { expectedOutput } from "./workflows.ts";
+
+const effectiveKills = 20;
+const runsPerKill = 15;
+/** What is left to do when the last one is killed takes the others about this long. */
+const workMs = 5_000;
+
+interface Kill {
+  readonly pid: number;
+  readonly at: number;
+}
+
+/** Three workers, until one of them is killed: then a fourth takes its place. */
+class Fleet {
+  readonly #scene: Scene;
+  readonly #crew: Crew;
+  readonly #working = new Set<WorkerProcess>();
+  readonly #replacing: Promise<void>[] = [];
+
+  constructor(scene: Scene) {
+    this.#scene = scene;
+    this.#crew = scene.crew();
+  }
+
+  async start(): Promise<void> {
+    this.#crew.prepare(5);
+    await Promise.all([this.#hire(), this.#hire(), this.#hire()]);
+  }
+
+  /** Kills a worker that holds runs and has a peer beside it. Answers null if it had just let go of them all. */
+  async kill(): Promise<Kill | null> {
+    const victim = await this.#findVictim();
+    await victim.kill();
+    // What it holds now that it is dead was in its hands when it died.
+    const wasHolding = (await this.#holders()).has(victim.pid);
+    const at = await this.#scene.now();
+    this.#working.delete(victim);
+    this.#crew.prepare(1);
+    this.#replacing.push(this.#hire());
+    return wasHolding ? { pid: victim.pid, at } : null;
+  }
+
+  async isComplete(): Promise<void> {
+    await Promise.all(this.#replacing);
+  }
+
+  async #hire(): Promise<void> {
+    this.#working.add(await this.#crew.hire());
+  }
+
+  async #findVictim(): Promise<WorkerProcess> {
+    for (;;) {
+      const holders = await this.#holders();
+      const victims = [...this.#working].filter(({ pid }) => this.#working.size > 1 && holders.has(pid));
+      const victim = victims[Math.floor(this.#scene.random.next() * victims.length)];
+      if (victim !== undefined) return victim;
+      await pause(50);
+    }
+  }
+
+  async #holders(): Promise<ReadonlySet<number>> {
+    const { pool, schema } = this.#scene;
+    const { rows } = await pool.query<{ pid: number }>(
+      `select distinct w.pid from ${schema}.lease l join ${schema}.worker w on w.id = l.worker_id`,
+    );
+    return new Set(rows.map(({ pid }) => pid));
+  }
+}
+
+describe("kill -9", { timeout: 90_000 }, () => {
+  test("of workers at random moments loses, doubles and stops nothing", async ({ scene }) => {
+    const fleet = new Fleet(scene);
+    await fleet.start();
+    const starting: Promise<StartedOrder>[] = [];
+    const kills: Kill[] = [];
+    while (kills.length < effectiveKills) {
+      for (let n = 0; n < runsPerKill; n++) starting.push(startOrder(scene, scene.pawl, starting.length));
+      await pause(300 + scene.random.next() * 700);
+      const kill = await fleet.kill();
+      if (kill !== null) kills.push(kill);
+    }
+    const lastKillAt = performance.now();
+    await fleet.isComplete();
+    const started = await Promise.all(starting);
+    const runs = started.map(({ run }) => run);
+    expect(await outputsOf(scene, runs)).toEqual(started.map(({ n }) => expectedOutput(n)));
+    const drainedMs = performance.now() - lastKillAt;
+
+    await expectOrder(scene);
+    const takeovers = await takeoverTimes(scene, kills);
+    console.info(
+      `kill -9: seed ${scene.seed}, ${kills.length} effective kills, ${started.length} runs,`,
+      `takeover ms ${JSON.stringify(spreadOf(takeovers))}, all done ${Math.round(drainedMs)} ms after the last kill`,
+    );
+    expect(takeovers).toHaveLength(kills.length);
+    expect(spreadOf(takeovers).p50).toBeLessThan(2 * leaseMs);
+    expect(drainedMs).toBeLessThan(2 * leaseMs + 10_000 + workMs);
+  });
+});
+
+/** How long after each death a peer took its runs. */
+async function takeoverTimes({ pool, schema }: Scene, kills: readonly Kill[]): Promise<readonly number[]> {
+  const { rows } = await pool.query<{ pid: number; at: number }>(
+    `select w.pid, (extract(epoch from min(e.at)) * 1000)::float8 as at
+       from ${schema}.event e
+       join ${schema}.worker w on w.id = e.worker_id
+      where e.kind = 'attempt_crashed'
+      group by w.pid`,
+  );
+  const takenAt = new Map(rows.map(({ pid, at }) => [pid, at]));
+  return kills.flatMap(({ pid, at }) => (takenAt.has(pid) ? [takenAt.get(pid)! - at] : []));
+}

@@ -1,0 +1,67 @@
+// A process of its own, as a user would write it: it works when told, stops on SIGTERM, hurries on the second one.
+import pg from "pg";
+import { createPawl, type Log } from "../../src/index.ts";
+import { createLedger } from "./ledger.ts";
+import type { Command, LogLine, ProcessSettings, Report } from "./messages.ts";
+import { chain, createWorkflows } from "./workflows.ts";
+
+const settings = JSON.parse(process.argv[2]!) as ProcessSettings;
+
+// After kill -9 of the parent there is nobody left to talk to.
+const report = (message: Report): void => void (process.connected && process.send?.(message));
+
+const logAs =
+  (level: LogLine["level"]) =>
+  (message: string, fields: Readonly<Record<string, unknown>> = {}): void => {
+    const { error } = fields;
+    report({
+      kind: "log",
+      level,
+      message,
+      fields: error instanceof Error ? { ...fields, error: String(error) } : fields,
+    });
+  };
+const log: Log = { debug: logAs("debug"), info: logAs("info"), warn: logAs("warn"), error: logAs("error") };
+
+const ledgerPool = new pg.Pool({ connectionString: settings.ledgerUrl, max: 4 });
+const pawl = createPawl({ url: settings.url, schema: settings.schema, connections: 6, log });
+const workflows = createWorkflows({
+  ledger: createLedger(ledgerPool),
+  entered: (runId) => report({ kind: "entered", runId }),
+  aboutToWait: (runId) => report({ kind: "aboutToWait", runId }),
+});
+const worker = pawl.worker({ ...settings.worker, workflows });
+
+async function obey(command: Command): Promise<void> {
+  switch (command.kind) {
+    case "work":
+      await worker.start();
+      return report({ kind: "working" });
+    case "start": {
+      const input = { steps: 2, stepMs: 20 };
+      const starts = Array.from({ length: command.times }, () =>
+        pawl.start(chain, input, { key: command.key }),
+      );
+      const runs = await Promise.all(starts);
+      return report({ kind: "started", runIds: runs.map((run) => run.id) });
+    }
+    default:
+      return command satisfies never;
+  }
+}
+
+async function leave(): Promise<void> {
+  await worker.stop();
+  await pawl.close();
+  await ledgerPool.end();
+  if (process.connected) process.disconnect();
+}
+
+process.on("message", (command: Command) => void obey(command));
+process.once("disconnect", () => process.exit());
+process.once("SIGTERM", () => {
+  void leave();
+  process.once("SIGTERM", () => void worker.stop({ timeout: 0 }));
+  report({ kind: "stopping" });
+});
+report({ kind: "up" });

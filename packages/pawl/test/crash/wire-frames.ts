@@ -1,0 +1,43 @@
+/** A message of Postgres' protocol, header included. */
+export interface Frame {
+  /** Its letter; empty for the first message of a client, which has none. */
+  readonly type: string;
+  readonly bytes: Buffer;
+}
+
+/** Cuts a stream into messages, wherever the network has cut it. */
+export class FrameReader {
+  #rest: Buffer = Buffer.alloc(0);
+  #hasLetter: boolean;
+
+  constructor(side: "client" | "server") {
+    this.#hasLetter = side === "server";
+  }
+
+  read(chunk: Buffer): readonly Frame[] {
+    this.#rest = Buffer.concat([this.#rest, chunk]);
+    const frames: Frame[] = [];
+    for (;;) {
+      const letters = this.#hasLetter ? 1 : 0;
+      if (this.#rest.length < letters + 4) return frames;
+      const length = letters + this.#rest.readInt32BE(letters);
+      if (this.#rest.length < length) return frames;
+      const type = this.#hasLetter ? String.fromCharCode(this.#rest[0]!) : "";
+      frames.push({ type, bytes: this.#rest.subarray(0, length) });
+      this.#rest = this.#rest.subarray(length);
+      this.#hasLetter = true;
+    }
+  }
+}
+
+/** The prepared statement that a Bind message executes. */
+export function statementOf({ bytes }: Frame): string {
+  const portalEnd = bytes.indexOf(0, 5);
+  return bytes.toString("utf8", portalEnd + 1, bytes.indexOf(0, portalEnd + 1));
+}
+
+/** The first column of a DataRow in text form; null for SQL's null. */
+export function firstColumnOf({ bytes }: Frame): string | null {
+  const length = bytes.readInt32BE(7);
+  return length < 0 ? null : bytes.toString("utf8", 11, 11 + length);
+}

@@ -1,0 +1,114 @@
+import type { Socket } from "node:net";
+import { FrameReader, firstColumnOf, statementOf, type Frame } from "./wire-frames.ts";
+
+/** What happens to one execution of a statement. */
+export interface Fault {
+  /**
+   * - `cut`: it never reaches the server, and the connection is gone.
+   * - `lose`: the server carries it out; the answer is lost, and the connection is gone. Each statement is a
+   *   transaction of its own, so this is the lost answer to a COMMIT.
+   * - `hold`: as `lose`, but the connection stays, and the answer waits until it is let go.
+   * - `delay`: it waits until it is let go, and then reaches the server.
+   */
+  readonly kind: "cut" | "lose" | "hold" | "delay";
+  /** The last words of a prepared statement's name: `claim_runs`. */
+  readonly statement: string;
+  /** Whether an answer with these first columns is worth losing; one that is not passes. Default: every one is. */
+  readonly isWorth?: (rows: readonly (string | null)[]) => boolean;
+}
+
+/** A fault that took place. */
+export interface Hit {
+  readonly fault: Fault;
+  /** The first columns of the answer's rows; empty if there is no answer yet. */
+  readonly rows: readonly (string | null)[];
+  /** Lets go what is held or delayed. */
+  letGo(): void;
+}
+
+/** A fault that waits for its statement. */
+export interface Armed {
+  readonly fault: Fault;
+  readonly hit: (hit: Hit) => void;
+}
+
+export interface Faults {
+  /** A request for this statement: takes the fault that befalls it, or null. */
+  request(statement: string): Armed | null;
+  /** Whether a fault waits for an answer to this statement. */
+  awaitsAnswer(statement: string): boolean;
+  /** An answer to this statement, with these first columns: takes the fault that befalls it, or null. */
+  answer(statement: string, rows: readonly (string | null)[]): Armed | null;
+}
+
+/** One connection through the proxy. */
+export class WireLink {
+  readonly #client: Socket;
+  readonly #server: Socket;
+  readonly #faults: Faults;
+  readonly #requests = new FrameReader("client");
+  readonly #answers = new FrameReader("server");
+  /** The statement whose answer a fault may befall. */
+  #watched: string | null = null;
+  #answer: Frame[] = [];
+
+  constructor(client: Socket, server: Socket, faults: Faults) {
+    this.#client = client;
+    this.#server = server;
+    this.#faults = faults;
+  }
+
+  open(): void {
+    for (const socket of [this.#client, this.#server]) {
+      socket.on("error", () => this.#cut());
+      socket.on("close", () => this.#cut());
+    }
+    this.#client.on("data", (chunk) => this.#pass(this.#requests.read(chunk)));
+    this.#server.on("data", (chunk) => this.#passBack(this.#answers.read(chunk)));
+  }
+
+  #cut(): void {
+    this.#client.destroy();
+    this.#server.destroy();
+  }
+
+  #pass(frames: readonly Frame[]): void {
+    const letGo = (): void => void this.#server.write(joined(frames));
+    const bind = frames.find(({ type }) => type === "B");
+    const statement = bind === undefined ? null : statementOf(bind);
+    const armed = statement === null ? null : this.#faults.request(statement);
+    if (armed !== null) {
+      if (armed.fault.kind === "cut") this.#cut();
+      armed.hit({ fault: armed.fault, rows: [], letGo });
+      return;
+    }
+    if (statement !== null && this.#faults.awaitsAnswer(statement)) this.#watched = statement;
+    letGo();
+  }
+
+  #passBack(frames: readonly Frame[]): void {
+    if (this.#watched === null) {
+      this.#client.write(joined(frames));
+      return;
+    }
+    this.#answer.push(...frames);
+    if (this.#answer.at(-1)?.type === "Z") this.#finish(this.#watched, this.#answer);
+  }
+
+  /** The server has carried out the statement, and committed, unless it says that it has failed. */
+  #finish(statement: string, answer: readonly Frame[]): void {
+    this.#watched = null;
+    this.#answer = [];
+    const letGo = (): void => void this.#client.write(joined(answer));
+    const rows = answer.filter(({ type }) => type === "D").map(firstColumnOf);
+    const hasFailed = answer.some(({ type }) => type === "E");
+    const armed = hasFailed ? null : this.#faults.answer(statement, rows);
+    if (armed === null) return letGo();
+    if (armed.fault.kind === "lose") this.#cut();
+    armed.hit({ fault: armed.fault, rows, letGo });
+  }
+}
+
+function joined(frames: readonly Frame[]): Buffer {
+  return Buffer.concat(frames.map(({ bytes }) => bytes));
+}

@@ -1,0 +1,146 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { ref, workflow, type Pawl, type RunHandle, type Workflow } from "../../src/index.ts";
+import type { Ledger } from "./ledger.ts";
+
+// One folder of tests, several processes: workers make the workflows, tests know them by their refs.
+
+/** A whole life: steps, a sleep, two signals of one name, a child. */
+interface OrderInput {
+  readonly n: number;
+  readonly stepMs: number;
+}
+
+export interface OrderOutput {
+  readonly reserved: number;
+  readonly packed: readonly [number, number];
+  readonly words: readonly [string, string];
+  readonly part: number;
+  readonly shipped: number;
+}
+
+interface ChainInput {
+  readonly steps: number;
+  readonly stepMs: number;
+}
+
+type Order = Workflow<OrderInput, OrderOutput>;
+type Part = Workflow<OrderInput, number>;
+type Chain = Workflow<ChainInput, readonly number[]>;
+type Fan = Workflow<ChainInput, readonly number[]>;
+type Blocking = Workflow<{ readonly blockMs: number }, string>;
+type Meeting = Workflow<undefined, string>;
+
+export const order = ref<Order>("order", 1);
+export const chain = ref<Chain>("chain", 1);
+export const fan = ref<Fan>("fan", 1);
+export const blocking = ref<Blocking>("blocking", 1);
+export const meeting = ref<Meeting>("meeting", 1);
+
+export function expectedOutput(n: number): OrderOutput {
+  return {
+    reserved: n,
+    packed: [n + 1, n + 2],
+    words: [`first ${n}`, `second ${n}`],
+    part: n + 3,
+    shipped: n + 4,
+  };
+}
+
+export function startChains(
+  pawl: Pawl,
+  count: number,
+  input: ChainInput,
+): Promise<readonly RunHandle<readonly number[]>[]> {
+  return Promise.all(Array.from({ length: count }, () => pawl.start(chain, input)));
+}
+
+export interface World {
+  readonly ledger: Ledger;
+  /** A meeting's code is called. */
+  readonly entered: (runId: string) => void;
+  /** The run's next request is a wait for the signal `go`. */
+  readonly aboutToWait: (runId: string) => void;
+}
+
+export function createWorkflows(world: World): readonly Workflow[] {
+  const part = createPart(world);
+  const order = createOrder(world, part);
+  return [order, part, createChain(world), createFan(world), createBlocking(world), createMeeting(world)];
+}
+
+/** A step that leaves its mark, then takes its time. */
+async function work<T>(ledger: Ledger, runId: string, step: string, ms: number, result: T): Promise<T> {
+  const line = await ledger.begin(runId, step);
+  await pause(ms);
+  await line.end();
+  return result;
+}
+
+function createOrder({ ledger }: World, part: Part): Order {
+  return workflow({ name: "order", version: 1 }, async (ctx, { n, stepMs }: OrderInput) => {
+    const step = (name: string, result: number): Promise<number> =>
+      ctx.step(name, () => work(ledger, ctx.run.id, name, stepMs, result));
+    const reserved = await step("reserve", n);
+    await ctx.sleep(30);
+    const [left, right] = await Promise.all([step("pack-left", n + 1), step("pack-right", n + 2)]);
+    const first = await ctx.waitForSignal<string>("go");
+    const made = await ctx.call(part, { n, stepMs });
+    const second = await ctx.waitForSignal<string>("go");
+    const shipped = await step("ship", n + 4);
+    return { reserved, packed: [left, right] as const, words: [first, second] as const, part: made, shipped };
+  });
+}
+
+function createPart({ ledger }: World): Part {
+  return workflow({ name: "part", version: 1 }, async (ctx, { n, stepMs }: OrderInput) =>
+    ctx.step("make", () => work(ledger, ctx.run.id, "make", stepMs, n + 3)),
+  );
+}
+
+function createChain({ ledger }: World): Chain {
+  return workflow({ name: "chain", version: 1 }, async (ctx, { steps, stepMs }: ChainInput) => {
+    const done: number[] = [];
+    for (let n = 1; n <= steps; n++) {
+      const name = `link-${n}`;
+      done.push(await ctx.step(name, () => work(ledger, ctx.run.id, name, stepMs, n)));
+    }
+    return done;
+  });
+}
+
+/** The same steps, all at once. */
+function createFan({ ledger }: World): Fan {
+  return workflow({ name: "fan", version: 1 }, async (ctx, { steps, stepMs }: ChainInput) => {
+    const numbers = Array.from({ length: steps }, (_, index) => index + 1);
+    return Promise.all(
+      numbers.map((n) => ctx.step(`link-${n}`, () => work(ledger, ctx.run.id, `link-${n}`, stepMs, n))),
+    );
+  });
+}
+
+/** Only its first call blocks: one that always does would take down every worker in turn. */
+function createBlocking({ ledger }: World): Blocking {
+  return workflow(
+    { name: "blocking", version: 1 },
+    async (ctx, { blockMs }: { readonly blockMs: number }) => {
+      await ctx.step("compute", async () => {
+        const line = await ledger.begin(ctx.run.id, "compute");
+        const until = performance.now() + blockMs;
+        while (line.call === 1 && performance.now() < until);
+        await line.end();
+      });
+      return ctx.step("after", () => work(ledger, ctx.run.id, "after", 1, "computed"));
+    },
+  );
+}
+
+function createMeeting({ ledger, entered, aboutToWait }: World): Meeting {
+  return workflow({ name: "meeting", version: 1 }, async (ctx) => {
+    entered(ctx.run.id);
+    await ctx.step("arrive", async () => {
+      await ledger.begin(ctx.run.id, "arrive");
+      aboutToWait(ctx.run.id);
+    });
+    return ctx.waitForSignal<string>("go");
+  });
+}
