@@ -12,7 +12,11 @@ const repetitions = isShort ? 1 : 3;
 const runs = isShort ? 2_000 : 10_000;
 
 await using postgres = await startPostgres({
-  settings: { shared_preload_libraries: "pg_stat_statements", "pg_stat_statements.max": "10000", max_wal_size: "4GB" },
+  settings: {
+    shared_preload_libraries: "pg_stat_statements",
+    "pg_stat_statements.max": "10000",
+    max_wal_size: "4GB",
+  },
 });
 const setUp = createPawl({ url: postgres.url });
 await setUp.migrate();

@@ -12,7 +12,11 @@ export interface Measured {
 }
 
 export interface Meter {
-  measure(name: string, size: { readonly runs: number; readonly stepsPerRun: number }, work: () => Promise<void>): Promise<Measured>;
+  measure(
+    name: string,
+    size: { readonly runs: number; readonly stepsPerRun: number },
+    work: () => Promise<void>,
+  ): Promise<Measured>;
   close(): Promise<void>;
 }
 

@@ -28,9 +28,20 @@ export async function createDatabase(from: "template" | "empty" = "template"): P
   return { name, url: withDatabase(server, name) };
 }
 
-/** Drops it at once, together with the connections that are still open. */
+/** Drops it, together with the connections that are still open after a moment. */
 export async function dropDatabase(database: TestDatabase): Promise<void> {
-  await execute(inject("postgresUrl"), `drop database if exists ${database.name} with (force)`);
+  await execute(
+    inject("postgresUrl"),
+    // A pool says that it has ended while its connections are still closing: cut off then, they would raise an error.
+    `do $$
+     begin
+       for n in 1 .. 20 loop
+         exit when not exists (select 1 from pg_stat_activity where datname = '${database.name}');
+         perform pg_sleep(0.02), pg_stat_clear_snapshot();
+       end loop;
+     end $$`,
+    `drop database if exists ${database.name} with (force)`,
+  );
 }
 
 /**

@@ -1,5 +1,5 @@
-import { once } from "node:events";
 import { startPostgres } from "@pawl/embedded";
+import { once } from "node:events";
 import { createPawl, type RunHandle } from "pawl";
 import { tell } from "./tale.ts";
 import { startWorker } from "./worker-process.ts";
@@ -41,7 +41,9 @@ await untilInTheMiddle(dying.name);
 for (const place of await finishedSteps(runs)) finishedBeforeKill.add(place);
 dying.kill();
 const cutOff = [...running.values()].filter((worker) => worker === dying.name).length;
-tell(`kill -9 for worker ${dying.name}, in the middle of ${cutOff} steps; ${finishedBeforeKill.size} were finished`);
+tell(
+  `kill -9 for worker ${dying.name}, in the middle of ${cutOff} steps; ${finishedBeforeKill.size} were finished`,
+);
 tell(`its lease of 2 s runs out, then worker ${heir.name} takes over`);
 
 const results = await Promise.all(runs.map((run) => run.result()));
@@ -50,8 +52,11 @@ tell("all six orders are done\n");
 const again = [...begun].filter(([, by]) => by.length > 1);
 const repeated = again.filter(([place]) => finishedBeforeKill.has(place));
 console.log(`Finished steps that ran again: ${repeated.length}`);
-console.log(`Steps that were cut off in the middle, and so began again on worker ${heir.name}: ${again.length - repeated.length}`);
-for (const [index, lines] of results.entries()) console.log(`  order ${orderIds[index]}: ${lines.join(", ")}`);
+console.log(
+  `Steps that were cut off in the middle, and so began again on worker ${heir.name}: ${again.length - repeated.length}`,
+);
+for (const [index, lines] of results.entries())
+  console.log(`  order ${orderIds[index]}: ${lines.join(", ")}`);
 console.log(`
 Look further:
   run.history()                                  every fact of a run, in order
@@ -77,6 +82,8 @@ async function untilInTheMiddle(worker: string): Promise<void> {
 async function finishedSteps(handles: readonly RunHandle[]): Promise<readonly string[]> {
   const histories = await Promise.all(handles.map((handle) => handle.history()));
   return histories.flatMap((history, index) =>
-    history.filter((event) => event.kind === "step_completed").map((event) => `order ${orderIds[index]}  ${event.name}`),
+    history
+      .filter((event) => event.kind === "step_completed")
+      .map((event) => `order ${orderIds[index]}  ${event.name}`),
   );
 }

@@ -23,10 +23,13 @@ function report(message: Report): void {
   process.send?.(message);
 }
 
-export const order = workflow({ name: "order", version: 1 }, async (ctx, input: { readonly orderId: number }) => {
-  const done: string[] = [];
-  for (const step of stepNames) {
-    done.push(await ctx.step(step, () => work(input.orderId, step)));
-  }
-  return done;
-});
+export const order = workflow(
+  { name: "order", version: 1 },
+  async (ctx, input: { readonly orderId: number }) => {
+    const done: string[] = [];
+    for (const step of stepNames) {
+      done.push(await ctx.step(step, () => work(input.orderId, step)));
+    }
+    return done;
+  },
+);

@@ -5,7 +5,7 @@ import { noProbe } from "./core/crash-point.ts";
 import { PawlError } from "./core/error.ts";
 import { createIds } from "./core/ids.ts";
 import { silentLog, type Log } from "./core/log.ts";
-import { checkFlag, checkInteger, checkObject, checkOptions, checkText } from "./core/options.ts";
+import { checkFlag, checkInteger, checkObject, checkOptions, checkText, type Check } from "./core/options.ts";
 import { createMemoryStore } from "./memory/memory-store.ts";
 import type { MigrateAnswer, MigrateOptions } from "./postgres/migrate.ts";
 import { createPostgresStore, type PostgresStore } from "./postgres/postgres-store.ts";
@@ -23,6 +23,7 @@ export { ref, type RefOptions } from "./client/ref.ts";
 export type {
   ResultOptions,
   RunHandle,
+  SignalArguments,
   SignalName,
   SignalOptions,
   SignalPayload,
@@ -85,7 +86,7 @@ export interface Pawl extends Omit<Client, "close"> {
    * @throws {PawlError} `INVALID_OPTION`
    */
   worker(options: WorkerOptions): Worker;
-  /** Brings the schema up to date. Safe to call from many processes at once. */
+  /** Brings the schema up to date. Safe to call from many processes at once. @throws {PawlError} `INVALID_OPTION`, `CLOSED` */
   migrate(options?: MigrateOptions): Promise<MigrateAnswer>;
   /** Stops its workers, then lets go of the database. Runs go on elsewhere, or when a worker is next started. */
   close(): Promise<void>;
@@ -114,7 +115,6 @@ export function createPawl(options: PawlOptions): Pawl {
     ids,
     log,
   };
-  const client = createClient(seams);
   const workers = new Set<Worker>();
   let migrated: Promise<unknown> | null = null;
   let closing: Promise<void> | null = null;
@@ -128,6 +128,8 @@ export function createPawl(options: PawlOptions): Pawl {
     await migrated;
   };
 
+  const client = createClient({ ...seams, ready });
+
   const shutDown = async (): Promise<void> => {
     await Promise.all([...workers].map((worker) => worker.stop()));
     await client.close();
@@ -136,16 +138,9 @@ export function createPawl(options: PawlOptions): Pawl {
   const close = (): Promise<void> => (closing ??= shutDown());
 
   return {
-    start: (...args) => ready().then(() => client.start(...args)),
-    handle: (...args) => client.handle(...args),
-    get: (...args) => ready().then(() => client.get(...args)),
-    list: (...args) => ready().then(() => client.list(...args)),
-    signal: (...args) => ready().then(() => client.signal(...args)),
-    cancel: (...args) => ready().then(() => client.cancel(...args)),
-    pause: (...args) => ready().then(() => client.pause(...args)),
-    resume: (...args) => ready().then(() => client.resume(...args)),
+    ...client,
     worker(workerOptions) {
-      if (closing !== null) throw new PawlError("CLOSED", "This Pawl is closed; make a new one.");
+      if (closing !== null) throw closed();
       const place = { host: hostname(), pid: process.pid };
       const worker = createWorker(
         { ...seams, ...place, probe: noProbe, settle: systemSettle },
@@ -160,10 +155,18 @@ export function createPawl(options: PawlOptions): Pawl {
         },
       };
     },
-    migrate: (migrateOptions) => store.migrate(migrateOptions),
+    async migrate(migrateOptions = {}) {
+      checkOptions("migrate", migrateOptions, { verifyOnly: checkFlag, grantTo: checkText });
+      if (closing !== null) throw closed();
+      return store.migrate(migrateOptions);
+    },
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+function closed(): PawlError {
+  return new PawlError("CLOSED", "This Pawl is closed; make a new one.");
 }
 
 type OwnedStore = Store & Pick<PostgresStore, "migrate" | "close">;
@@ -179,7 +182,7 @@ function createMemory(): OwnedStore {
 function createPostgres(options: PawlOptions, log: Log): OwnedStore {
   const { url, pool, schema, connections, listenUrl, listen } = options;
   return createPostgresStore({
-    ...(url !== undefined && { url }),
+    ...(url !== undefined && url !== "" && { url }),
     ...(pool !== undefined && { pool: pool as unknown as pg.Pool }),
     ...(schema !== undefined && { schema }),
     ...(connections !== undefined && { connections }),
@@ -191,23 +194,29 @@ function createPostgres(options: PawlOptions, log: Log): OwnedStore {
   });
 }
 
+/** Without the protocol it would be read as the name of a database. */
+const checkUrl: Check = (value) =>
+  typeof value === "string" && /^postgres(?:ql)?:\/\//.test(value) ? null : "must begin with postgres://";
+
 function checkPawlOptions(options: PawlOptions): void {
+  if (typeof options === "string")
+    throw new PawlError("INVALID_OPTION", "createPawl takes its options in an object: createPawl({ url }).");
   checkOptions("createPawl", options, {
-    url: checkText,
+    url: (value) => (value === "" ? null : checkUrl(value)),
     pool: checkObject,
     memory: checkFlag,
     schema: checkText,
-    listenUrl: checkText,
+    listenUrl: checkUrl,
     listen: checkFlag,
     connections: checkInteger(1),
     autoMigrate: checkFlag,
     log: checkObject,
   });
-  const places = [options.url !== undefined, options.pool !== undefined, options.memory === true];
+  const places = [Boolean(options.url), options.pool !== undefined, options.memory === true];
   if (places.filter(Boolean).length === 1) return;
   const hint =
-    "url" in options && options.url === undefined
-      ? " The url given is undefined: is the variable it comes from set?"
+    "url" in options && !options.url
+      ? ` The url given is ${options.url === "" ? "empty" : "undefined"}: is the variable it comes from set?`
       : "";
   throw new PawlError("INVALID_OPTION", `createPawl needs one of url, pool and { memory: true }.${hint}`);
 }

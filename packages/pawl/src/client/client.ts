@@ -4,11 +4,18 @@ import { PawlError } from "../core/error.ts";
 import { isRunId, type Ids, type RunId } from "../core/ids.ts";
 import type { LoopSeams } from "../core/loop.ts";
 import { assertName } from "../core/name.ts";
-import { checkInteger, checkOneOf, checkOptions, checkText } from "../core/options.ts";
+import { checkInteger, checkOneOf, checkOptions, checkText, type Check } from "../core/options.ts";
 import { retryUnavailable } from "../core/retry-unavailable.ts";
 import { endStatuses, type RunStatus } from "../core/run-status.ts";
 import { parseWith } from "../core/schema.ts";
-import type { InputOf, OutputOf, SignalSchemas, SignalsOf, WorkflowRef } from "../core/workflow-ref.ts";
+import {
+  assertWorkflow,
+  type InputOf,
+  type OutputOf,
+  type SignalSchemas,
+  type SignalsOf,
+  type WorkflowRef,
+} from "../core/workflow-ref.ts";
 import type { NewMessage, TellAnswer, Topic } from "../store/message.ts";
 import type { StoreClock } from "../store/store-clock.ts";
 import type { Store } from "../store/store.ts";
@@ -24,6 +31,8 @@ export interface ClientDeps extends LoopSeams {
   readonly clock: Clock;
   readonly storeClock: StoreClock;
   readonly ids: Ids;
+  /** Awaited before every call to the store. Default: nothing is. */
+  readonly ready?: () => Promise<void>;
 }
 
 /** What `start` takes after the workflow: an input that may be undefined may be left out. */
@@ -62,7 +71,10 @@ export interface Client {
   list(filter?: ListFilter): Promise<readonly Run[]>;
   /** @throws {PawlError} `RUN_NOT_FOUND`, `RUN_ENDED` */
   signal(runId: RunId, name: string, payload?: unknown, options?: SignalOptions): Promise<void>;
-  /** Asks the run to stop. Does nothing once it has ended. @throws {PawlError} `RUN_NOT_FOUND` */
+  /**
+   * Asks the run to stop. Does nothing once it has ended. A step that ignores its `AbortSignal` is given up after 30 s.
+   * @throws {PawlError} `RUN_NOT_FOUND`
+   */
   cancel(runId: RunId, reason?: string): Promise<void>;
   /** Keeps the run from going on until it is resumed; a step in progress ends first. @throws {PawlError} `RUN_NOT_FOUND`, `RUN_ENDED` */
   pause(runId: RunId): Promise<void>;
@@ -72,6 +84,10 @@ export interface Client {
   close(): Promise<void>;
 }
 
+const checkRunId: Check = (value) =>
+  typeof value === "string" && isRunId(value) ? null : "must be the id of a run";
+const checkAbortSignal: Check = (value) =>
+  typeof value === "object" && value !== null && "aborted" in value ? null : "must be an AbortSignal";
 const statuses: readonly RunStatus[] = ["pending", "running", "waiting", "paused", "blocked", ...endStatuses];
 
 export function createClient(deps: ClientDeps): Client {
@@ -81,10 +97,14 @@ export function createClient(deps: ClientDeps): Client {
 
   const call = <Answer>(act: () => Promise<Answer>): Promise<Answer> => {
     if (isClosed) return Promise.reject(new PawlError("CLOSED", "This Pawl is closed; make a new one."));
-    return retryUnavailable(deps, act);
+    return retryUnavailable(deps, async () => {
+      await deps.ready?.();
+      return act();
+    });
   };
 
   const start = async (workflow: WorkflowRef, input: unknown, options: StartOptions = {}): Promise<RunId> => {
+    assertWorkflow("start", workflow);
     checkStartOptions(options);
     const described = await describeRun(workflow, input, options);
     await call(() => storeClock.learn());
@@ -96,10 +116,14 @@ export function createClient(deps: ClientDeps): Client {
     if (answer.kind === "created") return answer.id;
     if (answer.kind === "existing" && options.onConflict !== "reject") return answer.id;
     const difference = answer.kind === "existing" ? "" : ", which has another workflow, version or input";
-    throw new PawlError("KEY_CONFLICT", `The key "${options.key}" belongs to run ${answer.id}${difference}.`, {
-      key: options.key,
-      runId: answer.id,
-    });
+    throw new PawlError(
+      "KEY_CONFLICT",
+      `The key "${options.key}" belongs to run ${answer.id}${difference}.`,
+      {
+        key: options.key,
+        runId: answer.id,
+      },
+    );
   };
 
   const tell = async (
@@ -158,6 +182,10 @@ export function createClient(deps: ClientDeps): Client {
       return run.status;
     },
     async result(options = {}) {
+      checkOptions("result", options, { signal: checkAbortSignal });
+      if (!isRunId(runId)) throw notFound(runId);
+      // The watch asks the store by itself, and for ever.
+      await call(() => Promise.resolve());
       return resultOf(runId, await ends.wait(runId, options.signal));
     },
     async signal(name, payload, options) {
@@ -166,7 +194,9 @@ export function createClient(deps: ClientDeps): Client {
     },
     cancel: (reason) => cancel(runId, reason),
     async history() {
+      if (!isRunId(runId)) throw notFound(runId);
       const events = await call(() => store.loadHistory(runId, 0));
+      if (events.length === 0 && (await get(runId)) === null) throw notFound(runId);
       return events.map(readEvent);
     },
   });
@@ -186,7 +216,7 @@ export function createClient(deps: ClientDeps): Client {
         status: checkOneOf(...statuses),
         workflow: checkText,
         queue: checkText,
-        before: checkText,
+        before: checkRunId,
         limit: checkInteger(1, 1_000),
       });
       const records = await call(() => store.listRuns({ limit: 100, ...filter }));

@@ -11,7 +11,8 @@ import type { Store } from "../store/store.ts";
 export interface EndWatch {
   /**
    * Resolves when the run has ended. Waits as long as that takes, through outages too.
-   * @throws {PawlError} `RUN_NOT_FOUND`; `CLOSED` when the watch is closed first; the signal's reason when it aborts
+   * @throws {PawlError} `RUN_NOT_FOUND`; `CLOSED` when the watch is closed first; the signal's reason when it aborts;
+   * what the store answers, but for `STORE_UNAVAILABLE`
    */
   wait(runId: RunId, signal?: AbortSignal): Promise<RunEnd>;
   close(): Promise<void>;
@@ -68,7 +69,13 @@ export function createEndWatch(
   });
 
   const look = async (runIds: readonly RunId[]): Promise<void> => {
-    const ends = await store.getEnds(runIds);
+    const ends = await store.getEnds(runIds).catch((error: unknown) => {
+      if (PawlError.is(error, "STORE_UNAVAILABLE")) throw error;
+      // Asking again would bring the same answer.
+      for (const runId of runIds) for (const waiter of waiting.get(runId) ?? []) waiter.fail(error);
+      return null;
+    });
+    if (ends === null) return;
     for (const runId of runIds) {
       const end = ends.get(runId);
       if (end === null) continue;

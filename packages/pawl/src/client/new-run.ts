@@ -31,7 +31,7 @@ export async function describeRun(
     version: workflow.version,
     queue,
     priority: options.priority ?? 0,
-    input: encode(parsed),
+    input: encode(parsed, `The input of ${workflow.name}`),
     key: options.key ?? null,
     parent: null,
   };

@@ -23,6 +23,11 @@ export type SignalPayload<
   Name extends SignalName<Signals>,
 > = string extends keyof Signals ? unknown : StandardSchemaV1.InferInput<Signals[Name]>;
 
+/** What `signal` takes after the name: a payload that may be undefined may be left out. */
+export type SignalArguments<Payload> = undefined extends Payload
+  ? [payload?: Payload, options?: SignalOptions]
+  : [payload: Payload, options?: SignalOptions];
+
 /** A run as its caller sees it. */
 export interface RunHandle<Output = unknown, Signals extends SignalSchemas = SignalSchemas> {
   readonly id: RunId;
@@ -30,7 +35,8 @@ export interface RunHandle<Output = unknown, Signals extends SignalSchemas = Sig
   status(): Promise<RunStatus>;
   /**
    * Waits for the run to end and returns its output. Waits for ever by default, since a run may last months.
-   * @throws {PawlError} `RUN_FAILED` with the run's error as `cause`; `RUN_CANCELLED`, `RUN_TIMED_OUT`, `RUN_EXPIRED`
+   * @throws {PawlError} `RUN_FAILED` with the run's error as `cause`; `RUN_CANCELLED`, `RUN_TIMED_OUT`, `RUN_EXPIRED`;
+   * `RUN_NOT_FOUND`
    */
   result(options?: ResultOptions): Promise<Output>;
   /**
@@ -39,11 +45,14 @@ export interface RunHandle<Output = unknown, Signals extends SignalSchemas = Sig
    */
   signal<Name extends SignalName<Signals>>(
     name: Name,
-    payload?: SignalPayload<Signals, Name>,
-    options?: SignalOptions,
+    ...rest: SignalArguments<SignalPayload<Signals, Name>>
   ): Promise<void>;
-  /** Asks the run to stop: it undoes what it has to and ends as `cancelled`. Does nothing once it has ended. */
+  /**
+   * Asks the run to stop: its steps' signals abort, and it ends as `cancelled` once they have returned. A step that
+   * ignores its `AbortSignal` is given up 30 s after the abort. Does nothing once the run has ended.
+   * @throws {PawlError} `RUN_NOT_FOUND`
+   */
   cancel(reason?: string): Promise<void>;
-  /** Everything that has happened to it, oldest first. */
+  /** Everything that has happened to it, oldest first. @throws {PawlError} `RUN_NOT_FOUND` */
   history(): Promise<readonly HistoryEvent[]>;
 }

@@ -24,7 +24,10 @@ export interface StartOptions {
   readonly at?: Date;
   /** Not before this long from now. Default 0: at once. */
   readonly delay?: Duration;
-  /** Ends as `timed_out` when it takes longer than this, any delay included. Default: the workflow's timeout. */
+  /**
+   * Ends as `timed_out` when it takes longer than this, any delay included. A step that ignores its `AbortSignal` is
+   * given up 30 s after that. Default: the workflow's timeout.
+   */
   readonly timeout?: Duration;
   /** Ends as `expired` unless a worker has begun it by then, any delay included. Default: never. */
   readonly expiresIn?: Duration;

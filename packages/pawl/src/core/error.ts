@@ -1,6 +1,5 @@
 /** Stable names of everything that can go wrong. Add, never rename. */
 export type ErrorCode =
-  | "BLOCKED"
   | "CLOSED"
   | "DATABASE"
   | "INTERNAL"
@@ -19,6 +18,7 @@ export type ErrorCode =
   | "SCHEMA_TOO_NEW"
   | "SCHEMA_TOO_OLD"
   | "STORE_UNAVAILABLE"
+  | "WORKER_CRASHED"
   | "WORKER_EXPIRED";
 
 /** Everything Pawl throws. Test `code`, not the class or the text. */
@@ -42,7 +42,9 @@ export class PawlError extends Error {
   /** Whether this is a Pawl error, with this code if one is given; holds across copies of the library. */
   static is(error: unknown, code?: ErrorCode): error is PawlError {
     if (!(error instanceof Error) || !("code" in error) || !("details" in error)) return false;
-    return code === undefined ? error.name === "PawlError" || error instanceof PawlError : error.code === code;
+    return code === undefined
+      ? error.name === "PawlError" || error instanceof PawlError
+      : error.code === code;
   }
 }
 

@@ -30,7 +30,9 @@ export function createIds(now: () => number, random: Random, shard = 0): Ids {
       const time = lastMs.toString(16).padStart(12, "0");
       const counter = (0x7000 | step).toString(16);
       const variantAndShard = (0x8000 | (shard << 4) | Math.floor(random.next() * 16)).toString(16);
-      const tail = Math.floor(random.next() * 2 ** 48).toString(16).padStart(12, "0");
+      const tail = Math.floor(random.next() * 2 ** 48)
+        .toString(16)
+        .padStart(12, "0");
       return `${time.slice(0, 8)}-${time.slice(8)}-${counter}-${variantAndShard}-${tail}`;
     },
   };

@@ -43,7 +43,7 @@ export function checkRetry(what: string): Check {
   return (value) => {
     if (checkObject(value) !== null) return checkObject(value);
     checkOptions(`${what}'s retry`, value, {
-      attempts: checkInteger(1),
+      attempts: checkInteger(1, 1_000),
       backoff: checkOneOf("exponential", "fixed"),
       initial: checkDuration,
       max: checkDuration,

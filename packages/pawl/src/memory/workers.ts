@@ -21,8 +21,7 @@ export function heartbeat(state: State, { workerId, held, claimsKnownTo }: Heart
   const leases = leasesOf(state, workerId);
   const known = new Set(held.map(nameOf));
   const unknown = leases.filter(
-    ({ run, room }) =>
-      !known.has(nameOf({ runId: run.id, epoch: room.epoch })) && room.claimedAt <= knownTo,
+    ({ run, room }) => !known.has(nameOf({ runId: run.id, epoch: room.epoch })) && room.claimedAt <= knownTo,
   );
   for (const { run, room } of unknown) giveBack(state, run, room);
 

@@ -226,9 +226,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       await vital.call(workers.registerWorker, workers.registerValues(worker));
     },
     async heartbeat(beat) {
-      return workers.decodeHeartbeat(
-        await vital.call(workers.heartbeat, workers.heartbeatValues(0, beat)),
-      );
+      return workers.decodeHeartbeat(await vital.call(workers.heartbeat, workers.heartbeatValues(0, beat)));
     },
     async retireWorker(workerId) {
       await vital.call(workers.retireWorker, [0, workerId]);

@@ -83,7 +83,11 @@ export function createEnding(parts: EndingParts): Ending {
     const error = recordError(thrown);
     const failures = Math.max(claimed.failures, countFailedAttempts(history)) + 1;
     if (mayRetry && failures < workflow.retry.attempts) {
-      holding.add({ kind: "attempt_failed", ...attempt, data: describeFailedAttempt(thrown, parts.handledFailures()) });
+      holding.add({
+        kind: "attempt_failed",
+        ...attempt,
+        data: describeFailedAttempt(thrown, parts.handledFailures()),
+      });
       const delayMs = retryDelayMs(workflow.retry, failures, parts.random);
       return layDown({ ...unlessOrdered, reason: "retry", delayMs, attemptFailed: true });
     }
@@ -126,7 +130,10 @@ export function createEnding(parts: EndingParts): Ending {
       const rung = await bell.wait(patienceMs);
       holding.assertHeld();
       if (!rung) {
-        log.warn("The run has ended but for steps that do not return.", { steps: steps.running(), isGivenUp: mayGiveUp });
+        log.warn("The run has ended but for steps that do not return.", {
+          steps: steps.running(),
+          isGivenUp: mayGiveUp,
+        });
         if (mayGiveUp) return;
       } else if (holding.hasFacts) await holding.record();
     }
@@ -167,7 +174,7 @@ type Result =
 function encodeResult(end: CodeEnd): Result {
   if (end.kind === "threw") return end;
   try {
-    return { kind: "returned", output: encode(end.output) };
+    return { kind: "returned", output: encode(end.output, "The output of the run") };
   } catch (error) {
     return { kind: "threw", error };
   }

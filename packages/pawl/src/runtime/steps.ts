@@ -34,7 +34,7 @@ export function createSteps({ claimed, holding, probe, log, ended }: StepsParts)
     const idempotencyKey = `${claimed.runId}/${key}`;
     try {
       const result = await call({ signal: controller.signal, idempotencyKey, attempt: claimed.attempt, log });
-      return { kind: "step_completed", data: encode(result) };
+      return { kind: "step_completed", data: encode(result, `The result of step "${key}"`) };
     } catch (error) {
       return { kind: "step_failed", data: recordError(error) };
     }

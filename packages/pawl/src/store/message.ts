@@ -1,5 +1,5 @@
-import type { Payload } from "../core/json.ts";
 import type { RunId } from "../core/ids.ts";
+import type { Payload } from "../core/json.ts";
 
 /** What a message is about, and what `wants` names: `signal:shipped`, `child`, `cancel`, … */
 export type Topic = `signal:${string}` | `update:${string}` | "child" | "cancel" | "pause" | "resume";

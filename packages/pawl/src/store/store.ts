@@ -1,5 +1,6 @@
 import type { RunEvent } from "../core/event.ts";
 import type { RunId } from "../core/ids.ts";
+import type { Hint } from "./hint.ts";
 import type {
   Claim,
   ClaimRequest,
@@ -12,7 +13,6 @@ import type {
   Releasing,
 } from "./lease.ts";
 import type { Message, NewMessage, TellAnswer } from "./message.ts";
-import type { Hint } from "./hint.ts";
 import type { CreateAnswer, NewRun, RunEnd, RunFilter, RunRecord } from "./run-record.ts";
 import type { Heartbeat, HeartbeatAnswer, NewWorker, SweepAnswer, SweepRequest } from "./worker-record.ts";
 
@@ -53,7 +53,9 @@ export interface Store {
 
   // Time
   /** Makes parked runs whose time has come claimable. */
-  wakeDue(limit: number): Promise<{ readonly woken: number; readonly nextDueAt: number | null; readonly now: number }>;
+  wakeDue(
+    limit: number,
+  ): Promise<{ readonly woken: number; readonly nextDueAt: number | null; readonly now: number }>;
 
   // Workers
   registerWorker(worker: NewWorker): Promise<void>;

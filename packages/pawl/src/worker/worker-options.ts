@@ -8,6 +8,7 @@ import {
   requireOptions,
   type Check,
 } from "../core/options.ts";
+import { assertWorkflow } from "../core/workflow-ref.ts";
 import type { Workflow } from "../runtime/workflow.ts";
 
 export interface WorkerOptions {
@@ -52,6 +53,7 @@ export function readWorkerOptions(options: WorkerOptions): WorkerSettings {
   requireOptions("worker", options, ["workflows"]);
   const queues = [...new Set(options.queues ?? ["default"])];
   for (const queue of queues) assertName("queue", queue);
+  for (const workflow of options.workflows) assertWorkflow("worker", workflow);
   refuseTwins(options.workflows);
 
   const leaseMs = parseDuration(options.lease ?? "15s", "lease");

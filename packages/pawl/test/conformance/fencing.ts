@@ -70,7 +70,11 @@ const losses: Readonly<Record<string, (world: World, scene: Scene) => Promise<Le
     return lease;
   },
   "that a heartbeat gave back": async (world, { lease }) => {
-    await world.store.heartbeat({ workerId: lease.workerId, held: [], claimsKnownTo: Number.POSITIVE_INFINITY });
+    await world.store.heartbeat({
+      workerId: lease.workerId,
+      held: [],
+      claimsKnownTo: Number.POSITIVE_INFINITY,
+    });
     return lease;
   },
   "that was released": async (world, { lease }) => {

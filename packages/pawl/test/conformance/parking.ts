@@ -243,7 +243,9 @@ export function describeParking(test: StoreTest): void {
     });
   });
 
-  test("a park that comes after its holder has gone on is refused, and changes nothing", async ({ world }) => {
+  test("a park that comes after its holder has gone on is refused, and changes nothing", async ({
+    world,
+  }) => {
     const lease = await world.startHeld();
     await world.record(lease, [event(1, "step_completed", { name: "a" })]);
     await world.record(lease, [event(2, "step_completed", { name: "b" })]);

@@ -402,7 +402,9 @@ export function describeSweeping(test: StoreTest): void {
       expect(await world.placeOf(signalled.runId)).toMatchObject({ room: "lease", told: false });
     });
 
-    test("a run that has not begun ends when a cancel that nobody has passed on is found", async ({ world }) => {
+    test("a run that has not begun ends when a cancel that nobody has passed on is found", async ({
+      world,
+    }) => {
       const runId = await world.start();
       await world.insert(runId, "cancel");
       expect(await world.sweep()).toEqual(nothing);

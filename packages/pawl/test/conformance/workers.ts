@@ -120,7 +120,9 @@ export function describeWorkers(test: StoreTest): void {
   });
 
   describe("leases that their worker does not know of", () => {
-    test("are given back once a later claim is known of, with nothing held against the run", async ({ world }) => {
+    test("are given back once a later claim is known of, with nothing held against the run", async ({
+      world,
+    }) => {
       const runId = await world.start();
       const workerId = await world.worker();
       const { now } = await world.claim(workerId);

@@ -1,15 +1,18 @@
-import pg from "pg";
 import { test } from "pawl-test-support";
+import pg from "pg";
 import { expect } from "vitest";
+import { createIds } from "../../src/core/ids.ts";
 import { createPawl, workflow } from "../../src/index.ts";
 import { createPostgresStore } from "../../src/postgres/postgres-store.ts";
-import { createIds } from "../../src/core/ids.ts";
 import { systemRandom } from "../../src/system/system-random.ts";
 import { systemTimers } from "../../src/system/system-timers.ts";
 
 const job = workflow({ name: "job", version: 1 }, async () => {});
 
-test("a connection that comes with an open transaction is cut, and the call made on another", async ({ database, schema }) => {
+test("a connection that comes with an open transaction is cut, and the call made on another", async ({
+  database,
+  schema,
+}) => {
   const pool = new pg.Pool({ connectionString: database.url, max: 1 });
   await using pawl = createPawl({ pool, schema });
   await pawl.migrate();
@@ -28,7 +31,14 @@ test("a worker stays alive while the caller takes up the whole pool", async ({ d
   const store = createPostgresStore({ pool, schema, timers: systemTimers, random: systemRandom });
   await store.migrate();
   const workerId = createIds(() => 1_800_000_000_000, systemRandom).next();
-  await store.registerWorker({ id: workerId, leaseMs: 5_000, host: "here", pid: 1, queues: ["default"], concurrency: 1 });
+  await store.registerWorker({
+    id: workerId,
+    leaseMs: 5_000,
+    host: "here",
+    pid: 1,
+    queues: ["default"],
+    concurrency: 1,
+  });
   const taken = await Promise.all([pool.connect(), pool.connect()]);
   expect(await store.heartbeat({ workerId, held: [], claimsKnownTo: null })).toMatchObject({ alive: true });
   for (const client of taken) client.release();
