@@ -7,7 +7,7 @@ import { type Scene, test } from "./scene.ts";
 import { spreadOf } from "./spread.ts";
 import { meeting } from "./workflows.ts";
 
-const pairs = 600;
+const pairs = 400;
 const inFlight = 6;
 
 describe("a signal that comes as the run lies down to wait for it", { timeout: 60_000 }, () => {

@@ -1,80 +1,17 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect } from "vitest";
-import type { Crew } from "./crew.ts";
+import { Fleet, type Kill } from "./fleet.ts";
 import { expectOrder } from "./invariants.ts";
 import { startOrder, type StartedOrder } from "./orders.ts";
 import { outputsOf } from "./outputs-of.ts";
 import { leaseMs, type Scene, test } from "./scene.ts";
 import { spreadOf } from "./spread.ts";
-import type { WorkerProcess } from "./worker-process.ts";
 import { expectedOutput } from "./workflows.ts";
 
 const effectiveKills = 20;
 const runsPerKill = 15;
 /** What is left to do when the last one is killed takes the others about this long. */
 const workMs = 5_000;
-
-interface Kill {
-  readonly pid: number;
-  readonly at: number;
-}
-
-/** Three workers, until one of them is killed: then a fourth takes its place. */
-class Fleet {
-  readonly #scene: Scene;
-  readonly #crew: Crew;
-  readonly #working = new Set<WorkerProcess>();
-  readonly #replacing: Promise<void>[] = [];
-
-  constructor(scene: Scene) {
-    this.#scene = scene;
-    this.#crew = scene.crew();
-  }
-
-  async start(): Promise<void> {
-    this.#crew.prepare(5);
-    await Promise.all([this.#hire(), this.#hire(), this.#hire()]);
-  }
-
-  /** Kills a worker that holds runs and has a peer beside it. Answers null if it had just let go of them all. */
-  async kill(): Promise<Kill | null> {
-    const victim = await this.#findVictim();
-    await victim.kill();
-    // What it holds now that it is dead was in its hands when it died.
-    const wasHolding = (await this.#holders()).has(victim.pid);
-    const at = await this.#scene.now();
-    this.#working.delete(victim);
-    this.#crew.prepare(1);
-    this.#replacing.push(this.#hire());
-    return wasHolding ? { pid: victim.pid, at } : null;
-  }
-
-  async isComplete(): Promise<void> {
-    await Promise.all(this.#replacing);
-  }
-
-  async #hire(): Promise<void> {
-    this.#working.add(await this.#crew.hire());
-  }
-
-  async #findVictim(): Promise<WorkerProcess> {
-    for (;;) {
-      const holders = await this.#holders();
-      const victims = [...this.#working].filter(({ pid }) => this.#working.size > 1 && holders.has(pid));
-      const victim = victims[Math.floor(this.#scene.random.next() * victims.length)];
-      if (victim !== undefined) return victim;
-      await pause(50);
-    }
-  }
-
-  async #holders(): Promise<ReadonlySet<number>> {
-    const { pool, schema } = this.#scene;
-    const { rows } = await pool.query<{ pid: number }>(
-      `select distinct w.pid from ${schema}.lease l join ${schema}.worker w on w.id = l.worker_id`,
-    );
-    return new Set(rows.map(({ pid }) => pid));
-  }
-}
 
 describe("kill -9", { timeout: 90_000 }, () => {
   test("of workers at random moments loses, doubles and stops nothing", async ({ scene }) => {

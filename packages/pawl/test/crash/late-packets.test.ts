@@ -17,7 +17,7 @@ describe("while a worker is away", { timeout: 60_000 }, () => {
     ]);
     // The first step's record is on its way until the others have ended too: theirs go out together, behind it.
     const recorded = proxy.inject({ kind: "hold", statement: "record_events" });
-    const run = await scene.pawl.start(fan, { steps: 3, stepMs: 400 });
+    const run = await scene.pawl.start(fan, { steps: 3, stepMs: 250 });
     const first = await recorded;
     await eventually(() => countEnds(scene, zombie)).toBe(3);
     const sent = proxy.inject({ kind: "delay", statement: "record_events" });
@@ -62,9 +62,9 @@ describe("while a worker is away", { timeout: 60_000 }, () => {
       const proxy = scene.own(await WireProxy.listen(scene.url));
       const zombies = scene.crew({}, { url: proxy.url, ledgerUrl: proxy.url });
       const [zombie, peer] = await Promise.all([zombies.hire(), scene.crew().next()]);
-      const counted = proxy.inject({ kind: "hold", statement: "ledger_count" });
+      const begun = proxy.inject({ kind: "hold", statement: "ledger_begin" });
       const blocker = await scene.pawl.start(blocking, { blockMs: 3 * leaseMs });
-      const count = await counted;
+      const begin = await begun;
       const answered = proxy.inject({
         kind: "hold",
         statement,
@@ -75,7 +75,7 @@ describe("while a worker is away", { timeout: 60_000 }, () => {
 
       // Both answers are there when it next looks: the one after which it blocks, and behind it the other.
       zombie.signal("SIGSTOP");
-      count.letGo();
+      begin.letGo();
       await pause(10);
       answer.letGo();
       await pause(10);

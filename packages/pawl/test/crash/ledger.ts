@@ -24,27 +24,25 @@ interface Line {
   end(): Promise<void>;
 }
 
+const begin = {
+  name: "ledger_begin",
+  text: `with line as (
+           insert into public.ledger (run_id, step, pid, called_at) values ($1, $2, $3, $4) returning nonce
+         )
+         select nonce, (select count(*) from public.ledger where run_id = $1 and step = $2)::int + 1 as call from line`,
+};
+const end = {
+  name: "ledger_end",
+  text: "update public.ledger set ended_at = clock_timestamp() where nonce = $1",
+};
+
 export function createLedger(pool: pg.Pool): Ledger {
   return {
     async begin(runId, step) {
-      const calledAt = new Date();
-      const { rows } = await pool.query<{ nonce: string }>({
-        name: "ledger_begin",
-        text: "insert into public.ledger (run_id, step, pid, called_at) values ($1, $2, $3, $4) returning nonce",
-        values: [runId, step, process.pid, calledAt],
-      });
-      const counted = await pool.query<{ calls: number }>({
-        name: "ledger_count",
-        text: "select count(*)::int as calls from public.ledger where run_id = $1 and step = $2",
-        values: [runId, step],
-      });
-      return {
-        call: counted.rows[0]!.calls,
-        async end() {
-          const text = "update public.ledger set ended_at = clock_timestamp() where nonce = $1";
-          await pool.query({ name: "ledger_end", text, values: [rows[0]!.nonce] });
-        },
-      };
+      const values = [runId, step, process.pid, new Date()];
+      const { rows } = await pool.query<{ nonce: string; call: number }>({ ...begin, values });
+      const { nonce, call } = rows[0]!;
+      return { call, end: async () => void (await pool.query({ ...end, values: [nonce] })) };
     },
   };
 }

@@ -108,12 +108,12 @@ function createChain({ ledger }: World): Chain {
   });
 }
 
-/** The same steps, all at once. */
+/** The same steps all at once, each taking longer than the one before. */
 function createFan({ ledger }: World): Fan {
   return workflow({ name: "fan", version: 1 }, async (ctx, { steps, stepMs }: ChainInput) => {
     const numbers = Array.from({ length: steps }, (_, index) => index + 1);
     return Promise.all(
-      numbers.map((n) => ctx.step(`link-${n}`, () => work(ledger, ctx.run.id, `link-${n}`, stepMs, n))),
+      numbers.map((n) => ctx.step(`link-${n}`, () => work(ledger, ctx.run.id, `link-${n}`, n * stepMs, n))),
     );
   });
 }
