@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect } from "vitest";
 import { eventually } from "./eventually.ts";
 import { expectOrder } from "./invariants.ts";
-import { countEnds, countRuns, workerIds } from "./observe.ts";
+import { countEnds, countIds, countRuns } from "./observe.ts";
 import { outputsOf } from "./outputs-of.ts";
 import { leaseMs, test } from "./scene.ts";
 import { WireProxy } from "./wire-proxy.ts";
@@ -31,7 +31,7 @@ describe("while a worker is away", { timeout: 60_000 }, () => {
     expect(await outputsOf(scene, [run])).toEqual([[1, 2, 3]]);
     expect(await countEnds(scene, peer)).toBe(2);
     zombie.signal("SIGCONT");
-    await eventually(() => workerIds(scene, zombie)).toHaveLength(2);
+    await eventually(() => countIds(scene, zombie)).toBeGreaterThan(1);
     await expectOrder(scene);
   });
 
@@ -50,7 +50,7 @@ describe("while a worker is away", { timeout: 60_000 }, () => {
     await peer.work();
     expect(await outputsOf(scene, runs)).toEqual([[1, 2, 3, 4]]);
     zombie.signal("SIGCONT");
-    await eventually(() => workerIds(scene, zombie)).toHaveLength(2);
+    await eventually(() => countIds(scene, zombie)).toBeGreaterThan(1);
     await expectOrder(scene);
   });
 
@@ -83,7 +83,7 @@ describe("while a worker is away", { timeout: 60_000 }, () => {
       await peer.work();
       expect(await outputsOf(scene, runs)).toEqual([[1, 2, 3, 4]]);
       expect(await outputsOf(scene, [blocker])).toEqual(["computed"]);
-      await eventually(() => workerIds(scene, zombie)).toHaveLength(2);
+      await eventually(() => countIds(scene, zombie)).toBeGreaterThan(1);
       await expectOrder(scene);
     });
   }

@@ -2,13 +2,10 @@ import type { RunHandle } from "../../src/index.ts";
 import type { Scene } from "./scene.ts";
 import type { WorkerProcess } from "./worker-process.ts";
 
-/** The ids under which a process has worked, oldest first. */
-export async function workerIds({ pool, schema }: Scene, { pid }: WorkerProcess): Promise<readonly string[]> {
-  const { rows } = await pool.query<{ id: string }>(
-    `select id from ${schema}.worker where pid = $1 order by started_at`,
-    [pid],
-  );
-  return rows.map(({ id }) => id);
+/** Under how many ids a process has worked. */
+export async function countIds({ pool, schema }: Scene, { pid }: WorkerProcess): Promise<number> {
+  const { rowCount } = await pool.query(`select 1 from ${schema}.worker where pid = $1`, [pid]);
+  return rowCount!;
 }
 
 /** How many of these runs a process has begun a step of. */

@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect } from "vitest";
 import { eventually } from "./eventually.ts";
 import { expectOrder } from "./invariants.ts";
-import { countLateEnds, countRuns, workerIds } from "./observe.ts";
+import { countIds, countLateEnds, countRuns } from "./observe.ts";
 import { outputsOf } from "./outputs-of.ts";
 import { leaseMs, test } from "./scene.ts";
 import { blocking, startChains } from "./workflows.ts";
@@ -24,12 +24,12 @@ describe("a worker that is away for longer than its lease", { timeout: 60_000 },
 
     // Its steps end now, and nobody wants to know.
     await eventually(() => countLateEnds(scene, zombie)).toBeGreaterThan(0);
-    await eventually(() => workerIds(scene, zombie)).toHaveLength(2);
+    await eventually(() => countIds(scene, zombie)).toBeGreaterThan(1);
     const later = await startChains(scene.pawl, 24, { steps: 4, stepMs: 50 });
     await outputsOf(scene, later);
     expect(await countRuns(scene, zombie, later)).toBeGreaterThan(0);
     await expectOrder(scene);
-    expect(zombie.heardOf("lease has expired")).toHaveLength(1);
+    expect(zombie.heardOf("lease has expired")).not.toEqual([]);
     console.info(
       `SIGSTOP: ${runs.length} runs done after ${Math.round(doneMs)} ms,`,
       `${await countLateEnds(scene, zombie)} steps ended in vain`,
@@ -47,13 +47,13 @@ describe("a worker that is away for longer than its lease", { timeout: 60_000 },
     expect(await outputsOf(scene, [run])).toEqual(["computed"]);
     await outputsOf(scene, neighbours);
     await eventually(() => countLateEnds(scene, busy)).toBeGreaterThan(0);
-    await eventually(() => workerIds(scene, busy)).toHaveLength(2);
+    await eventually(() => countIds(scene, busy)).toBeGreaterThan(1);
     const later = await startChains(scene.pawl, 24, { steps: 4, stepMs: 50 });
     await outputsOf(scene, later);
     expect(await countRuns(scene, busy, later)).toBeGreaterThan(0);
     await expectOrder(scene);
     const [warning] = busy.heardOf("event loop was blocked");
     expect(warning?.fields["steps"]).toContainEqual({ runId: run.id, step: "compute" });
-    expect(busy.heardOf("lease has expired")).toHaveLength(1);
+    expect(busy.heardOf("lease has expired")).not.toEqual([]);
   });
 });
