@@ -6,6 +6,7 @@ import { createLoop, type LoopSeams } from "../core/loop.ts";
 import type { Hint } from "../store/hint.ts";
 import type { RunEnd } from "../store/run-record.ts";
 import type { Store } from "../store/store.ts";
+import { createAbortListeners } from "./abort-listeners.ts";
 
 /** Waits for runs to end, for everybody in this process together. */
 export interface EndWatch {
@@ -35,6 +36,7 @@ export function createEndWatch(
 ): EndWatch {
   const { store, clock, random } = seams;
   const waiting = new Map<RunId, Set<Waiter>>();
+  const aborts = createAbortListeners();
   /** Runs to look at without waiting for the poll. */
   const toLook = new Set<RunId>();
   let pollMs = firstPollMs;
@@ -123,9 +125,8 @@ export function createEndWatch(
       return new Promise((resolve, reject) => {
         if (isClosed) return reject(closed());
         if (signal?.aborted) return reject(signal.reason as Error);
-        const abort = (): void => waiter.fail(signal?.reason);
         const leave = (): void => {
-          signal?.removeEventListener("abort", abort);
+          stopListening();
           remove(runId, waiter);
         };
         const waiter: Waiter = {
@@ -138,7 +139,8 @@ export function createEndWatch(
             reject(error);
           },
         };
-        signal?.addEventListener("abort", abort, { once: true });
+        const stopListening =
+          signal === undefined ? () => {} : aborts.add(signal, () => waiter.fail(signal.reason));
         add(runId, waiter);
       });
     },

@@ -219,3 +219,21 @@ describe("the result of a run that did not complete", () => {
     expect(codes).toEqual(["RUN_CANCELLED", "RUN_EXPIRED", "RUN_TIMED_OUT"]);
   });
 });
+
+test("many results may be awaited with one signal, and no listener is left behind for each", async () => {
+  const world = createManualWorld();
+  const giveUp = new AbortController();
+  let listeners = 0;
+  const add = giveUp.signal.addEventListener.bind(giveUp.signal);
+  giveUp.signal.addEventListener = (...args: Parameters<typeof add>) => {
+    listeners += 1;
+    add(...args);
+  };
+  const runs = await Promise.all(Array.from({ length: 20 }, () => world.client.start(nap, 1_000)));
+  const results = runs.map((run) => run.result({ signal: giveUp.signal }));
+  await world.rest();
+  giveUp.abort(new Error("enough"));
+  const ended = await Promise.allSettled(results);
+  expect(ended.every(({ status }) => status === "rejected")).toBe(true);
+  expect(listeners).toBe(1);
+});
