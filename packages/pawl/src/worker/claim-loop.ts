@@ -68,7 +68,7 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
     if (slots.free === 0) return Number.POSITIVE_INFINITY;
     const next = suspects.next(slots.isEmpty);
     if (next.kind === "nothing") return next.ms;
-    if (next.kind === "suspect") return 0;
+    if (next.kind === "suspect" || next.isUrgent) return 0;
     const now = clock.now();
     if (isMoreWaiting) return slots.free >= batch || slots.isEmpty ? 0 : roomSince + longestBatchingMs - now;
     return isHinted ? 0 : Math.min(pollAt, fullLookAt) - now;

@@ -8,7 +8,9 @@ import type { Random } from "../core/random.ts";
  * tried or the worker empties itself for one.
  */
 type NextClaim =
-  | { readonly kind: "ordinary" | "suspect" }
+  | { readonly kind: "suspect" }
+  /** At once if suspects wait for a worker as idle as this one: they have the turn after. */
+  | { readonly kind: "ordinary"; readonly isUrgent: boolean }
   | { readonly kind: "nothing"; readonly ms: number };
 
 /**
@@ -31,6 +33,8 @@ export function createSuspects(clock: Clock, random: Random, leaseMs: number): S
   let tried: RunId | null = null;
   /** Nothing ordinary was found, so suspects have the next turn. They never have two in a row. */
   let isTheirTurn = false;
+  /** The last try for one brought none: somebody else has them, or they cannot be claimed now. */
+  let isRefused = false;
 
   const drainMs = 4 * leaseMs;
   const waitAnew = (leases: number): void => {
@@ -41,19 +45,20 @@ export function createSuspects(clock: Clock, random: Random, leaseMs: number): S
   return {
     next(isEmpty) {
       if (tried !== null) return { kind: "nothing", ms: Number.POSITIVE_INFINITY };
-      if (waitingSince === null) return { kind: "ordinary" };
+      if (waitingSince === null) return { kind: "ordinary", isUrgent: false };
       const drainLeftMs = waitingSince + patienceMs + drainMs - clock.now();
       const isDraining = drainLeftMs <= drainMs && drainLeftMs > 0;
       if (isEmpty && (isTheirTurn || isDraining)) return { kind: "suspect" };
       if (isDraining) return { kind: "nothing", ms: drainLeftMs };
       if (drainLeftMs <= 0) waitAnew(12);
-      return { kind: "ordinary" };
+      return { kind: "ordinary", isUrgent: isEmpty && !isRefused };
     },
     seen(kind, runIds, areWaiting) {
       if (!areWaiting) waitingSince = null;
       else if (kind === "suspect") waitAnew(runIds.length > 0 ? 1.5 : 12);
       else if (waitingSince === null) waitAnew(1.5);
       isTheirTurn = kind === "ordinary" && runIds.length === 0;
+      if (kind === "suspect" || !areWaiting) isRefused = areWaiting && runIds.length === 0;
       if (kind === "suspect") tried = runIds[0] ?? null;
     },
     freed(runId) {
