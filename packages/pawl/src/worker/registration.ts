@@ -38,6 +38,7 @@ export function createRegistration(
   let aliveUntil: number | null = null;
   let claimsKnownTo: number | null = null;
   let sparesOthersUntil = Number.NEGATIVE_INFINITY;
+  let hasExpired = false;
   let registering: Promise<void> | null = null;
   let toRetire: string[] = [];
 
@@ -51,6 +52,10 @@ export function createRegistration(
       throw error;
     }
     aliveUntil = sentAt + worker.leaseMs;
+    // Not again while it has not swept since: one that expires all the time must sweep now and then.
+    if (hasExpired && sparesOthersUntil < sentAt - worker.leaseMs)
+      sparesOthersUntil = clock.now() + worker.leaseMs;
+    hasExpired = false;
     await retire();
   };
 
@@ -100,7 +105,7 @@ export function createRegistration(
       workerId = ids.next();
       aliveUntil = null;
       claimsKnownTo = null;
-      sparesOthersUntil = clock.now() + worker.leaseMs;
+      hasExpired = true;
     },
   };
 }
