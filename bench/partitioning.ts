@@ -3,6 +3,7 @@ import pg from "pg";
 import { createIds } from "../packages/pawl/src/core/ids.ts";
 import { createPostgresStore, type PostgresStore } from "../packages/pawl/src/postgres/postgres-store.ts";
 import type { Lease, NewEvent } from "../packages/pawl/src/store/lease.ts";
+import { plainRun } from "../packages/pawl/src/store/run-record.ts";
 import { systemRandom } from "../packages/pawl/src/system/system-random.ts";
 import { systemTimers } from "../packages/pawl/src/system/system-timers.ts";
 
@@ -111,15 +112,14 @@ async function fill(schema: string): Promise<void> {
 
 /** So many runs at once from start to end, three steps each. */
 async function driveBatch(store: PostgresStore, workerId: string, size: number): Promise<void> {
-  const plain = { priority: 0, key: null, startAt: null, expiresAt: null, deadlineAt: null, parent: null };
   const data = { json: '{"orderId":9182}', notes: null };
   const newRun = () => ({
     id: ids.next(),
     workflow: "checkout",
     version: 1,
     queue: "default",
+    ...plainRun,
     input: data,
-    ...plain,
   });
   await Promise.all(Array.from({ length: size }, () => store.createRuns([newRun()])));
   const lane = { queue: "default", workflow: "checkout", version: 1, after: null, crashLimit: 3 };
@@ -217,16 +217,9 @@ async function attachLater(): Promise<{ readonly attachMs: number; readonly rows
   );
   const attachMs = performance.now() - begunAt;
   await pool.query("create table later.run_rest partition of later.run default");
-  const plain = {
-    priority: 0,
-    input: null,
-    key: null,
-    startAt: null,
-    expiresAt: null,
-    deadlineAt: null,
-    parent: null,
-  };
-  await store.createRuns([{ id: ids.next(), workflow: "checkout", version: 1, queue: "default", ...plain }]);
+  await store.createRuns([
+    { id: ids.next(), workflow: "checkout", version: 1, queue: "default", ...plainRun },
+  ]);
   const { rows } = await pool.query<{ rows: number }>("select count(*)::integer as rows from later.run");
   return { attachMs, rows: rows[0]?.rows ?? 0 };
 }

@@ -86,7 +86,9 @@ test("I1: an acknowledged cancel that left no trace in a living run is missed", 
 
 test("I1: a room without its run is half a run", () => {
   expect(
-    broken({ snapshot: { ready: [{ ...room, lastSeq: 0, runId: "x", told: false, readyAt: 0 }] } }),
+    broken({
+      snapshot: { ready: [{ ...room, lastSeq: 0, runId: "x", told: false, readyAt: 0, expiresAt: null }] },
+    }),
   ).toEqual(["I1"]);
 });
 
@@ -393,7 +395,7 @@ test("I23: a sweep that had to wake somebody is noticed", () => {
 test("I23: a run in two rooms, or in none, is noticed", () => {
   const without = (entry: Entry): boolean => isEnd(entry) || (entry.by === "client" && entry.op === "result");
   const alive = { runs: [live], events: events.slice(0, 1) };
-  const ready = [{ ...room, told: false, readyAt: 0 }];
+  const ready = [{ ...room, told: false, readyAt: 0, expiresAt: null }];
   const expected = waitsForEver;
   expect(broken({ snapshot: { ...alive, parked: [waiting], ready }, without, expected })).toEqual(["I23"]);
   expect(broken({ snapshot: alive, without, expected })).toEqual(["I23"]);

@@ -65,7 +65,7 @@ export function event(
   kind: EventKind,
   more: Partial<SnapshotEvent> = {},
 ): SnapshotEvent {
-  const nothing = { name: null, attempt: null, beganAt: null, dueAt: null, data: null };
+  const nothing = { name: null, attempt: null, beganAt: null, dueAt: null, workerId: null, data: null };
   return { runId: run, seq, kind, at, ...nothing, ...more };
 }
 
@@ -88,7 +88,11 @@ export const endedRun: SnapshotRun = {
   queue: "default",
   priority: 0,
   input: null,
+  isRaw: false,
   key: "k",
+  tags: [],
+  retry: null,
+  startAt: null,
   expiresAt: null,
   deadlineAt: null,
   parentId: null,
@@ -100,6 +104,8 @@ export const endedRun: SnapshotRun = {
   output: { value: ["p.0#1"] },
   error: null,
   endedAt: 30,
+  epoch: 1,
+  attempt: 1,
 };
 
 export const expectation: ExpectedRun = {
@@ -126,6 +132,8 @@ const snapshot: StoreSnapshot = {
   inbox: [],
   keys: [{ key: "k", runId: run }],
   workers: [],
+  stopped: [],
+  tags: [],
 };
 
 /** One run of one step that went well, as its observers saw it. Tests spoil it. */

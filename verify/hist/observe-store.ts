@@ -100,14 +100,12 @@ export function observeStore(store: Store, process: string, observer: StoreObser
         () => store.readInbox(lease),
         () => ({ op: "inbox", run: lease.runId, epoch: lease.epoch }),
       ),
-    release: (releasing) => {
-      const { runId: run, epoch } = releasing.lease;
-      return fenced(
-        releasing.lease,
-        () => store.release(releasing),
-        () => ({ op: "release", run, epoch }),
-      );
-    },
+    release: (lease) =>
+      fenced(
+        lease,
+        () => store.release(lease),
+        () => ({ op: "release", run: lease.runId, epoch: lease.epoch }),
+      ),
     async record(recording) {
       const { runId: run, epoch } = recording.lease;
       const facts = recording.events.map(factOf);
@@ -188,7 +186,14 @@ export function observeStore(store: Store, process: string, observer: StoreObser
       for (const [run, end] of ends) if (end !== null) noteEnd(run, end);
       return ends;
     },
+    terminate: (runId, data) => store.terminate(runId, data),
+    redrive: (runIds) => store.redrive(runIds),
+    reschedule: (rescheduling) => store.reschedule(rescheduling),
     listRuns: (filter) => store.listRuns(filter),
+    findKey: (key) => store.findKey(key),
+    countRuns: (most) => store.countRuns(most),
+    readBacklog: (most) => store.readBacklog(most),
+    listAttempts: (runId) => store.listAttempts(runId),
     async loadHistory(runId, afterSeq) {
       const events = await store.loadHistory(runId, afterSeq);
       const facts = events.map(({ seq, kind, name, data }) => ({

@@ -184,7 +184,8 @@ class Schedule {
   /** All callers are done, and every run has ended that can. */
   async #isSettled(): Promise<boolean> {
     if (!this.#callers.isDone) return false;
-    const runs = await this.#memory.listRuns({ limit: Number.MAX_SAFE_INTEGER });
+    const most = Number.MAX_SAFE_INTEGER;
+    const { runs } = await this.#memory.listRuns({ limit: most, look: most });
     return runs.every(({ status, parkReason, dueAt, input }) => {
       if (isEnded(status)) return true;
       const program = JSON.parse(input?.json ?? "null") as Program;

@@ -18,8 +18,11 @@ create table {schema}.run (
   version         integer     not null,
   priority        integer     not null,
   depth           integer     not null,
+  epoch           integer,                         -- of its last holder, once it has ended
+  attempt         integer,                         -- its last one, once it has ended
   shard           smallint    not null,
   detached        boolean,                         -- a child that outlives its parent's cancel
+  raw             boolean,                         -- true: its input has not been parsed by its workflow yet
   workflow        text        not null,
   queue           text        not null,
   status          text,                            -- how it ended; null while it lives
@@ -29,6 +32,7 @@ create table {schema}.run (
   batch_key       text,
   tenant          text,
   tags            text[],
+  retry           json,                            -- null: as its workflow says
   input           json,
   input_notes     json,
   output          json,
@@ -43,6 +47,29 @@ create table {schema}.run (
 
 -- Serves: cancelling the children of a run, listing them.
 create index run_parent on {schema}.run (parent_id) where parent_id is not null;
+
+-- The runs that ended otherwise than by completing: few, and asked for most.
+create table {schema}.stopped (
+  run_id          uuid        not null,
+  ended_at        timestamptz not null,
+  shard           smallint    not null,
+  status          text        not null,
+  error_code      text        collate "C",
+  primary key (run_id, shard)
+);
+
+-- Serves: list_runs, by status.
+create index stopped_status on {schema}.stopped (status, run_id);
+-- Serves: list_runs, by error code.
+create index stopped_error on {schema}.stopped (error_code, run_id) where error_code is not null;
+
+-- Serves: list_runs, by tag. As rows: an index on an array knows no order.
+create table {schema}.tag (
+  run_id          uuid        not null,
+  shard           smallint    not null,
+  tag             text        collate "C" not null,
+  primary key (tag, run_id, shard)
+);
 
 -- What travels with a run from room to room.
 create type {schema}.room as (
@@ -60,7 +87,7 @@ create type {schema}.room as (
 create table {schema}.ready (
   run_id          uuid        not null,
   ready_at        timestamptz not null,
-  expires_at      timestamptz,
+  expires_at      timestamptz,                     -- unless it has begun: not claimable any more
   offered_to      uuid,                            -- a worker that still has the run in its cache
   offered_until   timestamptz,
   epoch           integer     not null,
@@ -129,6 +156,8 @@ create table {schema}.parked (
   check (reason in ('delayed', 'waiting', 'retry', 'paused', 'blocked'))
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 
+-- Serves: list_runs, by the statuses that few runs have.
+create index parked_reason on {schema}.parked (reason, run_id) where reason <> 'waiting';
 -- Serves: wake_due.
 create index parked_due on {schema}.parked (shard, due_at) where due_at is not null;
 
@@ -150,7 +179,7 @@ create table {schema}.event (
   check (seq > 0),
   check (kind in ('step_intended', 'step_completed', 'step_failed', 'step_retried', 'timer_set', 'timer_fired',
     'signal_received', 'child_started', 'child_ended', 'cancel_requested', 'paused', 'resumed', 'blocked',
-    'attempt_failed', 'attempt_crashed', 'completed', 'failed', 'cancelled', 'timed_out', 'expired'))
+    'attempt_failed', 'attempt_crashed', 'input_parsed', 'rescheduled', 'redriven', 'completed', 'failed', 'cancelled', 'timed_out', 'expired'))
 );
 
 -- Serves: what happened lately, over all runs.

@@ -16,14 +16,16 @@ declare
 begin
   with born as (
     insert into {schema}.run (shard, id, workflow, version, queue, priority, input, input_notes, key, created_at,
-                              start_at, expires_at, deadline_at, parent_id, parent_request, root_id, depth)
+                              start_at, expires_at, deadline_at, parent_id, parent_request, root_id, depth,
+                              tags, retry, raw)
     select p_shard, n.id, n.workflow, n.version, n.queue, n.priority, n.input::json, n.notes::json, n.key, p_now,
            to_timestamp(n.start_ms / 1000.0), to_timestamp(n.expires_ms / 1000.0),
            least(to_timestamp(n.deadline_ms / 1000.0), parent.deadline_at),
-           n.parent_id, n.parent_request, coalesce(parent.root_id, parent.id), coalesce(parent.depth + 1, 0)
+           n.parent_id, n.parent_request, coalesce(parent.root_id, parent.id), coalesce(parent.depth + 1, 0),
+           n.tags, n.retry, n.raw
       from json_to_recordset(p_runs) as n (id uuid, workflow text, version integer, queue text, priority integer,
              input text, notes text, key text, start_ms float8, expires_ms float8, deadline_ms float8,
-             parent_id uuid, parent_request text)
+             parent_id uuid, parent_request text, tags text[], retry json, raw boolean)
       left join lateral (
         select p.id, p.root_id, p.depth, p.deadline_at
           from {schema}.run p
@@ -31,7 +33,13 @@ begin
         offset 0) parent on true
      where p_skip is null or n.id <> all (p_skip)
     on conflict (shard, id) do nothing
-    returning id, queue, workflow, version, priority, expires_at, start_at
+    returning id, queue, workflow, version, priority, least(expires_at, deadline_at) as expires_at, start_at, tags
+  ), tagged as (
+    insert into {schema}.tag (shard, run_id, tag)
+    select p_shard, b.id, t
+      from born b
+     cross join unnest(b.tags) t
+    on conflict do nothing
   ), delayed as (
     insert into {schema}.parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes,
                                  suspicion, reason, wants)
@@ -79,9 +87,10 @@ end
 $$;
 
 -- Creates runs. Answers only for runs with a key (and only when p_keyed): 'created', 'existing' or 'conflict', and the id that has the key.
+-- p_whole: all of them or none. A conflict then withholds the others, which are answered 'withheld'.
 -- Locks: the keys it inserts, in their order; waits for a key that another open transaction is inserting.
 -- Index: key_pkey. The look at taken keys is a statement of its own, so it sees what was committed while we waited.
-create function {schema}.create_runs_v1(p_shard smallint, p_runs json, p_keyed boolean)
+create function {schema}.create_runs_v1(p_shard smallint, p_runs json, p_keyed boolean, p_whole boolean)
 returns table (run_id uuid, outcome text, owner_id uuid)
 language plpgsql
 set search_path = pg_catalog
@@ -92,6 +101,7 @@ as $$
 #variable_conflict use_column
 declare
   v_now timestamptz := {clock};
+  v_answers json;
   v_skip uuid[];
 begin
   if not p_keyed then
@@ -107,26 +117,35 @@ begin
    order by n.key, n.place
   on conflict (shard, key) do nothing;
 
-  return query
-  select n.id,
-         case when k.run_id = n.id then 'created'
-              when k.workflow = n.workflow and k.version = n.version
-                   and k.input_hash is not distinct from {schema}.input_hash_v1(n.input) then 'existing'
-              else 'conflict' end,
-         k.run_id
-    from json_to_recordset(p_runs) as n (id uuid, workflow text, version integer, input text, key text)
+  select json_agg(json_build_object('id', n.id, 'owner', k.run_id, 'outcome',
+           case when k.run_id = n.id then 'created'
+                when n.must_be_new is not true and k.workflow = n.workflow and k.version = n.version
+                     and k.input_hash is not distinct from {schema}.input_hash_v1(n.input) then 'existing'
+                else 'conflict' end)),
+         array_agg(n.id) filter (where k.run_id <> n.id)
+    into v_answers, v_skip
+    from json_to_recordset(p_runs) as n (id uuid, workflow text, version integer, input text, key text, must_be_new boolean)
    cross join lateral (
      select k.run_id, k.workflow, k.version, k.input_hash
        from {schema}.key k
       where k.shard = p_shard and k.key = n.key
      offset 0) k;
 
-  select array_agg(n.id) into v_skip
-    from json_to_recordset(p_runs) as n (id uuid, key text)
-   where exists (select 1 from {schema}.key k
-                  where k.shard = p_shard and k.key = n.key and k.run_id <> n.id
-                 offset 0);
+  if p_whole and exists (select 1 from json_to_recordset(v_answers) a (outcome text) where a.outcome = 'conflict') then
+    v_skip := array(select n.id from json_to_recordset(p_runs) as n (id uuid));
+    delete from {schema}.key k
+     where k.shard = p_shard and k.key = any (array(select n.key from json_to_recordset(p_runs) as n (key text)))
+       and (k.run_id = any (v_skip)) is true
+       and not exists (select 1 from {schema}.run r where r.shard = p_shard and r.id = k.run_id offset 0);
+    return query
+    select n.id, case when a.outcome = 'conflict' then 'conflict' else 'withheld' end, coalesce(a.owner, n.id)
+      from json_to_recordset(p_runs) as n (id uuid)
+      left join json_to_recordset(v_answers) a (id uuid, owner uuid, outcome text) on a.id = n.id;
+    return;
+  end if;
 
+  return query
+  select a.id, a.outcome, a.owner from json_to_recordset(v_answers) a (id uuid, owner uuid, outcome text);
   perform {schema}.put_runs_v1(p_shard, v_now, p_runs, v_skip);
 end
 $$;
@@ -143,6 +162,8 @@ end
 $$;
 
 -- Moves claimable runs from ready to lease. Lanes are parallel arrays; each is looked at behind its own mark.
+-- What has expired is left for the sweep. A run whose first crash would fail it (crash limit 0) is not begun by its claim:
+-- an answer that is lost must cost it nothing.
 -- First peeks without locking, so that an empty look takes no transaction id, and shares the limit out
 -- over the lanes by priority and age; then locks just that many rows in each, skipping rows that others hold. The second
 -- look begins where the first one found something: rows claimed before are dead, but not free to step over.
@@ -156,7 +177,8 @@ create function {schema}.claim_runs_v1(
 returns table (
   run_id uuid, epoch integer, last_seq integer, attempt integer, failures smallint, told boolean,
   workflow text, version integer, queue text, priority integer, ready_ms float8, key text,
-  parent_id uuid, root_id uuid, depth integer, input text, notes text, created_ms float8, deadline_ms float8)
+  parent_id uuid, root_id uuid, depth integer, input text, notes text, created_ms float8, deadline_ms float8,
+  retry text, raw boolean, tags text[])
 language plpgsql
 set search_path = pg_catalog
 set plan_cache_mode = force_generic_plan
@@ -191,6 +213,7 @@ begin
          and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
          and (r.priority, r.ready_at, uuid_send(r.run_id))
              > (l.priority, coalesce(to_timestamp(l.ready_ms / 1000.0), '-infinity'), uuid_send(l.run_id))
+         and (r.expires_at <= v_now) is not true
        order by r.priority, r.ready_at, uuid_send(r.run_id)
        limit 1) f on true
     left join lateral (
@@ -227,6 +250,7 @@ begin
                     where r.shard = p_shard and r.suspect = p_suspects and r.queue = p_queues[l.lane]
                       and r.workflow = p_workflows[l.lane] and r.version = p_versions[l.lane]
                       and (r.priority, r.ready_at, uuid_send(r.run_id)) >= (l.priority, l.ready_at, uuid_send(l.run_id))
+                      and (r.expires_at <= v_now) is not true
                     order by r.priority, r.ready_at, uuid_send(r.run_id)
                     limit p_limit) r
                  order by r.priority, r.ready_at, r.run_id
@@ -246,6 +270,7 @@ begin
           where r.shard = p_shard and r.suspect = p_suspects and r.queue = p_queues[l.lane]
             and r.workflow = p_workflows[l.lane] and r.version = p_versions[l.lane]
             and (r.priority, r.ready_at, uuid_send(r.run_id)) >= (l.priority, l.ready_at, uuid_send(l.run_id))
+            and (r.expires_at <= v_now) is not true
           order by r.priority, r.ready_at, uuid_send(r.run_id)
           limit l.quota
             for update skip locked) r
@@ -258,19 +283,20 @@ begin
     ), held as (
       insert into {schema}.lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
                                   crashes, suspicion, crash_limit, told)
-      select p_shard, g.run_id, p_worker, v_now, case when p_begin then v_now end, g.epoch, g.last_seq, g.attempt,
+      select p_shard, g.run_id, p_worker, v_now, case when p_begin and g.crash_limit > 0 then v_now end, g.epoch, g.last_seq, g.attempt,
              g.failures, g.crashes, g.suspicion, g.crash_limit, g.told
         from gone g
     ), claimed as materialized (
       select r.id, r.workflow, r.version, r.queue, r.key, r.parent_id, r.root_id, r.depth, r.input, r.input_notes,
-             r.created_at, r.deadline_at
+             r.created_at, r.deadline_at, r.retry, r.raw, r.tags
         from {schema}.run r
        where r.shard = p_shard and r.id = any (array(select g.run_id from gone g))
     )
     select g.run_id, g.epoch, g.last_seq, g.attempt, g.failures, g.told,
            r.workflow, r.version, r.queue, g.priority, floor(extract(epoch from g.ready_at) * 1000)::float8, r.key,
            r.parent_id, r.root_id, r.depth, r.input::text, r.input_notes::text,
-           floor(extract(epoch from r.created_at) * 1000)::float8, floor(extract(epoch from r.deadline_at) * 1000)::float8
+           floor(extract(epoch from r.created_at) * 1000)::float8, floor(extract(epoch from r.deadline_at) * 1000)::float8,
+           r.retry::text, r.raw, r.tags
       from gone g
       join claimed r on r.id = g.run_id;
 
@@ -292,7 +318,7 @@ begin
 
   return query select null::uuid, null::integer, null::integer, null::integer, null::smallint, v_suspects_waiting,
     null, null::integer, null, null::integer, null::float8, null, null::uuid, null::uuid, null::integer, null, null,
-    floor(extract(epoch from v_now) * 1000)::float8, null::float8;
+    floor(extract(epoch from v_now) * 1000)::float8, null::float8, null, null::boolean, null::text[];
 end
 $$;
 

@@ -16,8 +16,9 @@ end
 $$;
 
 -- Ends runs that are in no room any more: the run's row, its parent's message, the hint. Answers the live parents to wake.
+-- p_epochs, p_attempts: as they were in the room, for a redrive to go on from.
 create function {schema}.finish_runs_v1(
-  p_shard smallint, p_now timestamptz, p_runs uuid[], p_statuses text[],
+  p_shard smallint, p_now timestamptz, p_runs uuid[], p_epochs integer[], p_attempts integer[], p_statuses text[],
   p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[])
 returns uuid[]
 language plpgsql
@@ -26,9 +27,9 @@ declare
   v_parents uuid[];
 begin
   with target as materialized (
-    select r.place, i.status, i.output, i.output_notes, i.error, i.error_notes
-      from unnest(p_runs, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes)
-           i (id, status, output, output_notes, error, error_notes)
+    select r.place, i.epoch, i.attempt, i.status, i.output, i.output_notes, i.error, i.error_notes
+      from unnest(p_runs, p_epochs, p_attempts, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes)
+           i (id, epoch, attempt, status, output, output_notes, error, error_notes)
      cross join lateral (
        select r.ctid as place
          from {schema}.run r
@@ -37,10 +38,15 @@ begin
   ), done as (
     update {schema}.run r
        set status = t.status, output = t.output::json, output_notes = t.output_notes::json,
-           error = t.error::json, error_notes = t.error_notes::json, ended_at = p_now
+           error = t.error::json, error_notes = t.error_notes::json, ended_at = p_now, epoch = t.epoch, attempt = t.attempt
       from target t
      where r.ctid = t.place
     returning r.id, r.parent_id, r.parent_request, r.status, r.output, r.error
+  ), stopped as (
+    insert into {schema}.stopped (shard, run_id, ended_at, status, error_code)
+    select p_shard, d.id, p_now, d.status, left(d.error ->> 'code', 255)
+      from done d
+     where d.status <> 'completed'
   ), told as (
     insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data)
     select p_shard, d.parent_id, d.id, p_now, 'child', d.parent_request,
@@ -75,11 +81,11 @@ begin
   with put as (
     insert into {schema}.ready (shard, run_id, ready_at, expires_at, epoch, last_seq, attempt, priority, version,
                                 failures, crashes, suspicion, told, queue, workflow)
-    select p_shard, m.run_id, p_now, r.expires_at, m.epoch, m.last_seq, m.attempt, r.priority, r.version,
+    select p_shard, m.run_id, p_now, case when m.epoch = 0 then least(r.expires_at, r.deadline_at) end, m.epoch, m.last_seq, m.attempt, r.priority, r.version,
            m.failures, m.crashes, m.suspicion, m.told, r.queue, r.workflow
       from unnest(p_rooms) m
      cross join lateral (
-       select r.expires_at, r.priority, r.version, r.queue, r.workflow
+       select r.expires_at, r.deadline_at, r.priority, r.version, r.queue, r.workflow
          from {schema}.run r
         where r.shard = p_shard and r.id = m.run_id
        offset 0) r
@@ -159,6 +165,7 @@ as $$
 declare
   v_ended uuid[];
   v_seqs integer[];
+  v_attempts integer[];
 begin
   -- Two statements: a due timer may move a run from parked to ready in between.
   with gone as (
@@ -166,17 +173,18 @@ begin
      where p.shard = p_shard and p.run_id = any (p_runs) and p.epoch = 0
        and exists (select 1 from {schema}.inbox i
                     where i.shard = p_shard and i.run_id = p.run_id and i.taken_seq is null and i.topic = 'cancel' offset 0)
-    returning p.run_id, p.last_seq
+    returning p.run_id, p.last_seq, p.attempt
   )
-  select array_agg(g.run_id), array_agg(g.last_seq) into v_ended, v_seqs from gone g;
+  select array_agg(g.run_id), array_agg(g.last_seq), array_agg(g.attempt) into v_ended, v_seqs, v_attempts from gone g;
   with gone as (
     delete from {schema}.ready y
      where y.shard = p_shard and y.run_id = any (p_runs) and y.epoch = 0
        and exists (select 1 from {schema}.inbox i
                     where i.shard = p_shard and i.run_id = y.run_id and i.taken_seq is null and i.topic = 'cancel' offset 0)
-    returning y.run_id, y.last_seq
+    returning y.run_id, y.last_seq, y.attempt
   )
-  select v_ended || array_agg(g.run_id), v_seqs || array_agg(g.last_seq) into v_ended, v_seqs from gone g;
+  select v_ended || array_agg(g.run_id), v_seqs || array_agg(g.last_seq), v_attempts || array_agg(g.attempt)
+    into v_ended, v_seqs, v_attempts from gone g;
   if v_ended is null then
     return;
   end if;
@@ -202,11 +210,12 @@ begin
   select p_shard, f.run_id, f.last_seq + 2, p_now, 'cancelled', null, null from first f;
 
   perform {schema}.wake_runs_v1(p_shard, p_now, {schema}.finish_runs_v1(p_shard, p_now, v_ended,
+    array_fill(0, array[cardinality(v_ended)]), v_attempts,
     array_fill('cancelled'::text, array[cardinality(v_ended)]), null, null, null, null));
 end
 $$;
 
--- Lets paused runs go on. The pauses up to the newest resume are void.
+-- Lets paused runs go on, or wait for their start again. The pauses up to the newest resume are void.
 create function {schema}.resume_runs_v1(p_shard smallint, p_now timestamptz, p_runs uuid[])
 returns void
 language plpgsql
@@ -236,6 +245,30 @@ begin
   )
   select array_agg(r.run_id) into v_resumed from resumed r;
 
+  with delayed as materialized (
+    select p.place, r.start_at
+      from unnest(v_resumed) w (run_id)
+     cross join lateral (
+       select p.ctid as place
+         from {schema}.parked p
+        where p.shard = p_shard and p.run_id = w.run_id and p.reason = 'paused' and p.epoch = 0
+          for update) p
+     cross join lateral (
+       select r.start_at
+         from {schema}.run r
+        where r.shard = p_shard and r.id = w.run_id
+       offset 0) r
+     where r.start_at > p_now
+  ), still as (
+    update {schema}.parked p
+       set reason = 'delayed', due_at = d.start_at, wants = '{cancel,pause}', last_seq = p.last_seq + 1, parked_at = p_now
+      from delayed d
+     where p.ctid = d.place
+    returning p.run_id, p.last_seq
+  )
+  insert into {schema}.event (shard, run_id, seq, at, kind)
+  select p_shard, s.run_id, s.last_seq, p_now, 'resumed' from still s;
+
   with woken as (
     delete from {schema}.parked p
      where p.shard = p_shard and p.run_id = any (v_resumed) and p.reason = 'paused'
@@ -250,7 +283,7 @@ begin
 end
 $$;
 
--- Holds runs with an unread pause: it stays unread, and keeps them so. A cancel goes before a pause.
+-- Holds runs with an unread pause: it stays unread, and keeps them so. A cancel goes before a pause, and a deadline goes on.
 create function {schema}.pause_runs_v1(p_shard smallint, p_now timestamptz, p_runs uuid[])
 returns void
 language plpgsql
@@ -268,7 +301,8 @@ begin
   -- Two statements: a due timer may move a run from parked to ready in between.
   with still as (
     update {schema}.parked p
-       set reason = 'paused', due_at = null, wants = '{cancel,resume}', last_seq = p.last_seq + 1, parked_at = p_now
+       set reason = 'paused', wants = '{cancel,resume}', last_seq = p.last_seq + 1, parked_at = p_now,
+           due_at = (select r.deadline_at from {schema}.run r where r.shard = p_shard and r.id = p.run_id offset 0)
      where p.shard = p_shard and p.run_id = any (v_paused) and p.reason <> 'paused'
     returning p.run_id, p.last_seq
   )
@@ -280,9 +314,10 @@ begin
      where y.shard = p_shard and y.run_id = any (v_paused)
     returning y.run_id, y.epoch, y.last_seq + 1 as last_seq, y.attempt, y.failures, y.crashes, y.suspicion
   ), put as (
-    insert into {schema}.parked (shard, run_id, parked_at, epoch, last_seq, attempt, failures, crashes, suspicion,
+    insert into {schema}.parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes, suspicion,
                                  reason, wants)
-    select p_shard, g.run_id, p_now, g.epoch, g.last_seq, g.attempt, g.failures, g.crashes, g.suspicion,
+    select p_shard, g.run_id, p_now,
+           (select r.deadline_at from {schema}.run r where r.shard = p_shard and r.id = g.run_id offset 0), g.epoch, g.last_seq, g.attempt, g.failures, g.crashes, g.suspicion,
            'paused', '{cancel,resume}'::text[]
       from gone g
   )

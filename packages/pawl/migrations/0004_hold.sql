@@ -326,6 +326,7 @@ declare
   v_locked uuid[];
   v_held uuid[];
   v_lost uuid[];
+  v_attempts integer[];
   v_now timestamptz;
 begin
   v_parents := {schema}.parents_of_v1(p_shard, p_runs);
@@ -355,34 +356,55 @@ begin
     perform {schema}.put_children_v1(p_shard, v_now, p_children, v_lost);
     v_children := {schema}.stopped_children_v1(p_shard, p_runs, p_statuses);
   end if;
+  v_attempts := array(
+    select l.attempt
+      from unnest(p_runs) with ordinality i (run_id, place)
+      left join lateral (
+        select l.attempt from {schema}.lease l where l.shard = p_shard and l.run_id = i.run_id offset 0) l on true
+     order by i.place);
   delete from {schema}.lease l where l.shard = p_shard and l.run_id = any (v_held);
 
   if v_lost is null then
-    v_parents := {schema}.finish_runs_v1(p_shard, v_now, p_runs, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes);
+    v_parents := {schema}.finish_runs_v1(p_shard, v_now, p_runs, p_epochs, v_attempts, p_statuses, p_outputs, p_output_notes,
+                                         p_errors, p_error_notes);
   else
     v_parents := (
-      select {schema}.finish_runs_v1(p_shard, v_now, array_agg(i.id), array_agg(i.status), array_agg(i.output),
-                                     array_agg(i.output_notes), array_agg(i.error), array_agg(i.error_notes))
-        from unnest(p_runs, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes)
-             i (id, status, output, output_notes, error, error_notes)
+      select {schema}.finish_runs_v1(p_shard, v_now, array_agg(i.id), array_agg(i.epoch), array_agg(i.attempt),
+                                     array_agg(i.status), array_agg(i.output), array_agg(i.output_notes),
+                                     array_agg(i.error), array_agg(i.error_notes))
+        from unnest(p_runs, p_epochs, v_attempts, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes)
+             i (id, epoch, attempt, status, output, output_notes, error, error_notes)
        where i.id = any (v_held)
       having count(*) > 0);
   end if;
 
   if v_children is not null then
-    with told as (
-      insert into {schema}.inbox (shard, run_id, id, sent_at, topic, data)
-      select p_shard, c.id, (left(c.id::text, 24) || right(c.parent_id::text, 12))::uuid, v_now, 'cancel', '{"reason":"parent"}'::json
-        from {schema}.run c
-       where c.shard = p_shard and c.id = any (v_children) and (c.parent_id = any (v_held)) is true and c.status is null
-      on conflict do nothing
-      returning run_id
-    )
-    select v_parents || array_agg(t.run_id) into v_parents from told t;
+    v_parents := v_parents || {schema}.cancel_children_v1(p_shard, v_now, v_children, v_held);
   end if;
   perform {schema}.wake_runs_v1(p_shard, v_now, v_parents);
 
   return query select h from unnest(v_held) h;
+end
+$$;
+
+-- Asks live children of these parents to stop. Answers those it told, for the caller to wake.
+create function {schema}.cancel_children_v1(p_shard smallint, p_now timestamptz, p_children uuid[], p_parents uuid[])
+returns uuid[]
+language plpgsql
+as $$
+declare
+  v_told uuid[];
+begin
+  with told as (
+    insert into {schema}.inbox (shard, run_id, id, sent_at, topic, data)
+    select p_shard, c.id, (left(c.id::text, 24) || right(c.parent_id::text, 12))::uuid, p_now, 'cancel', '{"reason":"parent"}'::json
+      from {schema}.run c
+     where c.shard = p_shard and c.id = any (p_children) and (c.parent_id = any (p_parents)) is true and c.status is null
+    on conflict do nothing
+    returning run_id
+  )
+  select array_agg(t.run_id) into v_told from told t;
+  return v_told;
 end
 $$;
 

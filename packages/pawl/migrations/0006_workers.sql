@@ -291,6 +291,8 @@ as $$
 declare
   v_runs uuid[];
   v_failed uuid[];
+  v_epochs integer[];
+  v_attempts integer[];
   v_error text := '{"name":"PawlError","code":"WORKER_CRASHED","message":"The worker died while it ran this, as often as the crash limit allows."}';
 begin
   v_runs := array(select l.run_id from {schema}.lease l
@@ -327,7 +329,7 @@ begin
   with gone as (
     delete from {schema}.lease l
      where l.shard = p_shard and l.run_id = any (v_runs) and l.began_at is not null and l.crashes >= l.crash_limit
-    returning l.run_id
+    returning l.run_id, l.epoch, l.attempt - 1 as attempt
   ), fact as (
     insert into {schema}.event (shard, run_id, seq, at, kind, data)
     select p_shard, g.run_id,
@@ -335,12 +337,12 @@ begin
            p_now, 'failed', v_error::json
       from gone g
   )
-  select array_agg(g.run_id) into v_failed from gone g;
+  select array_agg(g.run_id), array_agg(g.epoch), array_agg(g.attempt) into v_failed, v_epochs, v_attempts from gone g;
 
   -- Before the parents are told: one of them may be among those given back.
   perform {schema}.return_leases_v1(p_shard, p_now, v_runs);
   if v_failed is not null then
-    perform {schema}.wake_runs_v1(p_shard, p_now, {schema}.finish_runs_v1(p_shard, p_now, v_failed,
+    perform {schema}.wake_runs_v1(p_shard, p_now, {schema}.finish_runs_v1(p_shard, p_now, v_failed, v_epochs, v_attempts,
       array_fill('failed'::text, array[cardinality(v_failed)]), null, null,
       array_fill(v_error, array[cardinality(v_failed)]), null));
   end if;
@@ -348,13 +350,16 @@ begin
 end
 $$;
 
--- Ends locked runs that nobody began in time.
+-- Ends locked runs that nobody began in time: before they expired, or before their deadline.
 create function {schema}.expire_runs_v1(p_shard smallint, p_now timestamptz, p_runs uuid[])
 returns integer
 language plpgsql
 as $$
 declare
   v_expired uuid[];
+  v_epochs integer[];
+  v_attempts integer[];
+  v_statuses text[];
 begin
   with late as materialized (
     select y.ctid as place
@@ -365,15 +370,22 @@ begin
   ), gone as (
     delete from {schema}.ready y using late
      where y.ctid = late.place
-    returning y.run_id, y.last_seq
+    returning y.run_id, y.last_seq, y.epoch, y.attempt, y.expires_at
+  ), ended as materialized (
+    select g.run_id, g.last_seq, g.epoch, g.attempt,
+           case when g.expires_at = r.expires_at then 'expired' else 'timed_out' end as status
+      from gone g
+     cross join lateral (
+       select r.expires_at from {schema}.run r where r.shard = p_shard and r.id = g.run_id offset 0) r
   ), fact as (
     insert into {schema}.event (shard, run_id, seq, at, kind)
-    select p_shard, g.run_id, g.last_seq + 1, p_now, 'expired' from gone g
+    select p_shard, e.run_id, e.last_seq + 1, p_now, e.status from ended e
   )
-  select array_agg(g.run_id) into v_expired from gone g;
+  select array_agg(e.run_id), array_agg(e.epoch), array_agg(e.attempt), array_agg(e.status)
+    into v_expired, v_epochs, v_attempts, v_statuses from ended e;
   if v_expired is not null then
-    perform {schema}.wake_runs_v1(p_shard, p_now, {schema}.finish_runs_v1(p_shard, p_now, v_expired,
-      array_fill('expired'::text, array[cardinality(v_expired)]), null, null, null, null));
+    perform {schema}.wake_runs_v1(p_shard, p_now, {schema}.finish_runs_v1(p_shard, p_now, v_expired, v_epochs, v_attempts,
+      v_statuses, null, null, null, null));
   end if;
   return coalesce(cardinality(v_expired), 0);
 end

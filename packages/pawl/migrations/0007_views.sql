@@ -9,8 +9,8 @@ select r.id, r.workflow, r.version, r.queue, r.priority,
             when p.reason in ('waiting', 'retry') then 'waiting'
             else p.reason end as status,
        r.key, r.tags, r.parent_id, coalesce(r.root_id, r.id) as root_id, r.depth,
-       coalesce(l.epoch, y.epoch, p.epoch) as epoch,
-       coalesce(l.attempt, y.attempt, p.attempt) as attempt,
+       coalesce(l.epoch, y.epoch, p.epoch, r.epoch) as epoch,
+       coalesce(l.attempt, y.attempt, p.attempt, r.attempt) as attempt,
        coalesce(l.failures, y.failures, p.failures) as failures,
        coalesce(l.crashes, y.crashes, p.crashes) as crashes,
        l.worker_id, l.claimed_at, p.reason as park_reason, p.due_at, p.wants,
@@ -38,3 +38,24 @@ create view {schema}.steps as
 select e.run_id, e.seq, e.name, e.kind, e.attempt, e.began_at, e.at as ended_at, e.data, e.notes, e.shard
   from {schema}.event e
  where e.kind in ('step_completed', 'step_failed');
+
+-- Every finished attempt, once and for ever: how it went, when, and in whose hands. began_at is when the worker that finished
+-- it took the run: an attempt may sleep and go on elsewhere.
+create view {schema}.attempts as
+select e.run_id, e.seq, e.attempt,
+       case e.kind when 'attempt_failed' then 'failed' when 'attempt_crashed' then 'crashed' else e.kind end as outcome,
+       e.kind = 'attempt_failed'
+         or e.kind = 'attempt_crashed'
+            and not exists (select 1 from {schema}.event f
+                             where f.shard = e.shard and f.run_id = e.run_id and f.seq = e.seq + 1 and f.kind = 'failed'
+                            offset 0) as will_retry,
+       e.began_at, e.at as ended_at,
+       case when e.kind = 'attempt_crashed' then 'WORKER_CRASHED'
+            when e.kind in ('attempt_failed', 'failed') then e.data ->> 'code' end as error_code,
+       case when e.kind in ('attempt_failed', 'failed') then e.data ->> 'message' end as error_message,
+       e.worker_id, w.host, w.pid, e.data, e.notes, e.shard
+  from {schema}.event e
+  left join lateral (
+    select w.host, w.pid from {schema}.worker w where w.id = e.worker_id offset 0) w on true
+ where e.kind in ('attempt_failed', 'attempt_crashed', 'completed', 'failed', 'cancelled', 'timed_out')
+   and e.attempt is not null;

@@ -35,7 +35,7 @@ create table pawl.event (
   data            json,
   notes           json,
   constraint event_pkey PRIMARY KEY (run_id, seq, shard),
-  constraint event_kind_check CHECK ((kind = ANY (ARRAY['step_intended'::text, 'step_completed'::text, 'step_failed'::text, 'step_retried'::text, 'timer_set'::text, 'timer_fired'::text, 'signal_received'::text, 'child_started'::text, 'child_ended'::text, 'cancel_requested'::text, 'paused'::text, 'resumed'::text, 'blocked'::text, 'attempt_failed'::text, 'attempt_crashed'::text, 'completed'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text, 'expired'::text]))),
+  constraint event_kind_check CHECK ((kind = ANY (ARRAY['step_intended'::text, 'step_completed'::text, 'step_failed'::text, 'step_retried'::text, 'timer_set'::text, 'timer_fired'::text, 'signal_received'::text, 'child_started'::text, 'child_ended'::text, 'cancel_requested'::text, 'paused'::text, 'resumed'::text, 'blocked'::text, 'attempt_failed'::text, 'attempt_crashed'::text, 'input_parsed'::text, 'rescheduled'::text, 'redriven'::text, 'completed'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text, 'expired'::text]))),
   constraint event_seq_check CHECK ((seq > 0))
 );
 
@@ -151,8 +151,11 @@ create table pawl.run (
   version         integer not null,
   priority        integer not null,
   depth           integer not null,
+  epoch           integer,
+  attempt         integer,
   shard           smallint not null,
   detached        boolean,
+  raw             boolean,
   workflow        text not null,
   queue           text not null,
   status          text,
@@ -162,6 +165,7 @@ create table pawl.run (
   batch_key       text,
   tenant          text,
   tags            text[],
+  retry           json,
   input           json,
   input_notes     json,
   output          json,
@@ -191,6 +195,15 @@ create table pawl.schedule (
   constraint schedule_pkey PRIMARY KEY (name)
 );
 
+create table pawl.stopped (
+  run_id          uuid not null,
+  ended_at        timestamp with time zone not null,
+  shard           smallint not null,
+  status          text not null,
+  error_code      text collate "C",
+  constraint stopped_pkey PRIMARY KEY (run_id, shard)
+);
+
 create table pawl.stream (
   run_id          uuid not null,
   at              timestamp with time zone not null,
@@ -200,6 +213,13 @@ create table pawl.stream (
   data            json,
   notes           json,
   constraint stream_pkey PRIMARY KEY (run_id, name, "position", shard)
+);
+
+create table pawl.tag (
+  run_id          uuid not null,
+  shard           smallint not null,
+  tag             text collate "C" not null,
+  constraint tag_pkey PRIMARY KEY (tag, run_id, shard)
 );
 
 create table pawl.worker (
@@ -237,6 +257,8 @@ CREATE INDEX lease_worker ON pawl.lease USING btree (worker_id, claimed_at);
 
 CREATE INDEX parked_due ON pawl.parked USING btree (shard, due_at) WHERE (due_at IS NOT NULL);
 
+CREATE INDEX parked_reason ON pawl.parked USING btree (reason, run_id) WHERE (reason <> 'waiting'::text);
+
 CREATE INDEX ready_claim ON pawl.ready USING btree (queue, workflow, version, suspect, priority, ready_at, uuid_send(run_id));
 
 CREATE INDEX ready_expiry ON pawl.ready USING btree (shard, expires_at) WHERE (expires_at IS NOT NULL);
@@ -245,7 +267,49 @@ CREATE INDEX ready_suspect ON pawl.ready USING btree (queue, workflow, version, 
 
 CREATE INDEX run_parent ON pawl.run USING btree (parent_id) WHERE (parent_id IS NOT NULL);
 
+CREATE INDEX stopped_error ON pawl.stopped USING btree (error_code, run_id) WHERE (error_code IS NOT NULL);
+
+CREATE INDEX stopped_status ON pawl.stopped USING btree (status, run_id);
+
 CREATE INDEX worker_unswept ON pawl.worker USING btree (id) WHERE (swept_at IS NULL);
+
+create view pawl.attempts as
+ SELECT e.run_id,
+    e.seq,
+    e.attempt,
+        CASE e.kind
+            WHEN 'attempt_failed'::text THEN 'failed'::text
+            WHEN 'attempt_crashed'::text THEN 'crashed'::text
+            ELSE e.kind
+        END AS outcome,
+    ((e.kind = 'attempt_failed'::text) OR ((e.kind = 'attempt_crashed'::text) AND (NOT (EXISTS ( SELECT 1
+           FROM pawl.event f
+          WHERE ((f.shard = e.shard) AND (f.run_id = e.run_id) AND (f.seq = (e.seq + 1)) AND (f.kind = 'failed'::text))
+         OFFSET 0))))) AS will_retry,
+    e.began_at,
+    e.at AS ended_at,
+        CASE
+            WHEN (e.kind = 'attempt_crashed'::text) THEN 'WORKER_CRASHED'::text
+            WHEN (e.kind = ANY (ARRAY['attempt_failed'::text, 'failed'::text])) THEN (e.data ->> 'code'::text)
+            ELSE NULL::text
+        END AS error_code,
+        CASE
+            WHEN (e.kind = ANY (ARRAY['attempt_failed'::text, 'failed'::text])) THEN (e.data ->> 'message'::text)
+            ELSE NULL::text
+        END AS error_message,
+    e.worker_id,
+    w.host,
+    w.pid,
+    e.data,
+    e.notes,
+    e.shard
+   FROM (pawl.event e
+     LEFT JOIN LATERAL ( SELECT w_1.host,
+            w_1.pid
+           FROM pawl.worker w_1
+          WHERE (w_1.id = e.worker_id)
+         OFFSET 0) w ON (true))
+  WHERE ((e.kind = ANY (ARRAY['attempt_failed'::text, 'attempt_crashed'::text, 'completed'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text])) AND (e.attempt IS NOT NULL));
 
 create view pawl.runs as
  SELECT r.id,
@@ -266,8 +330,8 @@ create view pawl.runs as
     r.parent_id,
     COALESCE(r.root_id, r.id) AS root_id,
     r.depth,
-    COALESCE(l.epoch, y.epoch, p.epoch) AS epoch,
-    COALESCE(l.attempt, y.attempt, p.attempt) AS attempt,
+    COALESCE(l.epoch, y.epoch, p.epoch, r.epoch) AS epoch,
+    COALESCE(l.attempt, y.attempt, p.attempt, r.attempt) AS attempt,
     COALESCE(l.failures, y.failures, p.failures) AS failures,
     COALESCE(l.crashes, y.crashes, p.crashes) AS crashes,
     l.worker_id,
@@ -367,6 +431,49 @@ begin
 end
 $function$;
 
+create function pawl.backlog_v1(p_shard smallint, p_most integer)
+ RETURNS TABLE(queue text, workflow text, version integer, n bigint, is_exact boolean, oldest_ms double precision)
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET jit TO 'off'
+AS $function$
+#variable_conflict use_column
+begin
+  return query
+  with recursive lane as (
+    (select y.queue, y.workflow, y.version, y.suspect, y.priority, y.ready_at
+       from "pawl".ready y
+      order by y.queue, y.workflow, y.version, y.suspect, y.priority, y.ready_at
+      limit 1)
+    union all
+    select n.queue, n.workflow, n.version, n.suspect, n.priority, n.ready_at
+      from lane l
+     cross join lateral (
+       select y.queue, y.workflow, y.version, y.suspect, y.priority, y.ready_at
+         from "pawl".ready y
+        where (y.queue, y.workflow, y.version, y.suspect, y.priority) > (l.queue, l.workflow, l.version, l.suspect, l.priority)
+        order by y.queue, y.workflow, y.version, y.suspect, y.priority, y.ready_at
+        limit 1) n
+  ), kind as (
+    select l.queue, l.workflow, l.version, min(l.ready_at) as oldest_at
+      from lane l
+     group by l.queue, l.workflow, l.version
+  )
+  select k.queue, k.workflow, k.version, c.n, c.n < p_most, floor(extract(epoch from k.oldest_at) * 1000)::float8
+    from kind k
+   cross join lateral (
+     select count(*) as n
+       from (select 1 from "pawl".ready y
+              where y.shard = p_shard and y.queue = k.queue and y.workflow = k.workflow and y.version = k.version
+              limit p_most) y) c
+   order by k.queue, k.workflow, k.version;
+end
+$function$;
+
 create function pawl.begin_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
  RETURNS TABLE(run_id uuid)
  LANGUAGE plpgsql
@@ -387,6 +494,26 @@ begin
 end
 $function$;
 
+create function pawl.cancel_children_v1(p_shard smallint, p_now timestamp with time zone, p_children uuid[], p_parents uuid[])
+ RETURNS uuid[]
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_told uuid[];
+begin
+  with told as (
+    insert into "pawl".inbox (shard, run_id, id, sent_at, topic, data)
+    select p_shard, c.id, (left(c.id::text, 24) || right(c.parent_id::text, 12))::uuid, p_now, 'cancel', '{"reason":"parent"}'::json
+      from "pawl".run c
+     where c.shard = p_shard and c.id = any (p_children) and (c.parent_id = any (p_parents)) is true and c.status is null
+    on conflict do nothing
+    returning run_id
+  )
+  select array_agg(t.run_id) into v_told from told t;
+  return v_told;
+end
+$function$;
+
 create function pawl.cancel_unbegun_v1(p_shard smallint, p_now timestamp with time zone, p_runs uuid[])
  RETURNS void
  LANGUAGE plpgsql
@@ -394,6 +521,7 @@ AS $function$
 declare
   v_ended uuid[];
   v_seqs integer[];
+  v_attempts integer[];
 begin
   -- Two statements: a due timer may move a run from parked to ready in between.
   with gone as (
@@ -401,17 +529,18 @@ begin
      where p.shard = p_shard and p.run_id = any (p_runs) and p.epoch = 0
        and exists (select 1 from "pawl".inbox i
                     where i.shard = p_shard and i.run_id = p.run_id and i.taken_seq is null and i.topic = 'cancel' offset 0)
-    returning p.run_id, p.last_seq
+    returning p.run_id, p.last_seq, p.attempt
   )
-  select array_agg(g.run_id), array_agg(g.last_seq) into v_ended, v_seqs from gone g;
+  select array_agg(g.run_id), array_agg(g.last_seq), array_agg(g.attempt) into v_ended, v_seqs, v_attempts from gone g;
   with gone as (
     delete from "pawl".ready y
      where y.shard = p_shard and y.run_id = any (p_runs) and y.epoch = 0
        and exists (select 1 from "pawl".inbox i
                     where i.shard = p_shard and i.run_id = y.run_id and i.taken_seq is null and i.topic = 'cancel' offset 0)
-    returning y.run_id, y.last_seq
+    returning y.run_id, y.last_seq, y.attempt
   )
-  select v_ended || array_agg(g.run_id), v_seqs || array_agg(g.last_seq) into v_ended, v_seqs from gone g;
+  select v_ended || array_agg(g.run_id), v_seqs || array_agg(g.last_seq), v_attempts || array_agg(g.attempt)
+    into v_ended, v_seqs, v_attempts from gone g;
   if v_ended is null then
     return;
   end if;
@@ -437,12 +566,13 @@ begin
   select p_shard, f.run_id, f.last_seq + 2, p_now, 'cancelled', null, null from first f;
 
   perform "pawl".wake_runs_v1(p_shard, p_now, "pawl".finish_runs_v1(p_shard, p_now, v_ended,
+    array_fill(0, array[cardinality(v_ended)]), v_attempts,
     array_fill('cancelled'::text, array[cardinality(v_ended)]), null, null, null, null));
 end
 $function$;
 
 create function pawl.claim_runs_v1(p_shard smallint, p_worker uuid, p_limit integer, p_suspects boolean, p_begin boolean, p_queues text[], p_workflows text[], p_versions integer[], p_crash_limits smallint[], p_after_priorities integer[], p_after_ms double precision[], p_after_ids uuid[])
- RETURNS TABLE(run_id uuid, epoch integer, last_seq integer, attempt integer, failures smallint, told boolean, workflow text, version integer, queue text, priority integer, ready_ms double precision, key text, parent_id uuid, root_id uuid, depth integer, input text, notes text, created_ms double precision, deadline_ms double precision)
+ RETURNS TABLE(run_id uuid, epoch integer, last_seq integer, attempt integer, failures smallint, told boolean, workflow text, version integer, queue text, priority integer, ready_ms double precision, key text, parent_id uuid, root_id uuid, depth integer, input text, notes text, created_ms double precision, deadline_ms double precision, retry text, raw boolean, tags text[])
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
  SET plan_cache_mode TO 'force_generic_plan'
@@ -477,6 +607,7 @@ begin
          and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
          and (r.priority, r.ready_at, uuid_send(r.run_id))
              > (l.priority, coalesce(to_timestamp(l.ready_ms / 1000.0), '-infinity'), uuid_send(l.run_id))
+         and (r.expires_at <= v_now) is not true
        order by r.priority, r.ready_at, uuid_send(r.run_id)
        limit 1) f on true
     left join lateral (
@@ -513,6 +644,7 @@ begin
                     where r.shard = p_shard and r.suspect = p_suspects and r.queue = p_queues[l.lane]
                       and r.workflow = p_workflows[l.lane] and r.version = p_versions[l.lane]
                       and (r.priority, r.ready_at, uuid_send(r.run_id)) >= (l.priority, l.ready_at, uuid_send(l.run_id))
+                      and (r.expires_at <= v_now) is not true
                     order by r.priority, r.ready_at, uuid_send(r.run_id)
                     limit p_limit) r
                  order by r.priority, r.ready_at, r.run_id
@@ -532,6 +664,7 @@ begin
           where r.shard = p_shard and r.suspect = p_suspects and r.queue = p_queues[l.lane]
             and r.workflow = p_workflows[l.lane] and r.version = p_versions[l.lane]
             and (r.priority, r.ready_at, uuid_send(r.run_id)) >= (l.priority, l.ready_at, uuid_send(l.run_id))
+            and (r.expires_at <= v_now) is not true
           order by r.priority, r.ready_at, uuid_send(r.run_id)
           limit l.quota
             for update skip locked) r
@@ -544,19 +677,20 @@ begin
     ), held as (
       insert into "pawl".lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
                                   crashes, suspicion, crash_limit, told)
-      select p_shard, g.run_id, p_worker, v_now, case when p_begin then v_now end, g.epoch, g.last_seq, g.attempt,
+      select p_shard, g.run_id, p_worker, v_now, case when p_begin and g.crash_limit > 0 then v_now end, g.epoch, g.last_seq, g.attempt,
              g.failures, g.crashes, g.suspicion, g.crash_limit, g.told
         from gone g
     ), claimed as materialized (
       select r.id, r.workflow, r.version, r.queue, r.key, r.parent_id, r.root_id, r.depth, r.input, r.input_notes,
-             r.created_at, r.deadline_at
+             r.created_at, r.deadline_at, r.retry, r.raw, r.tags
         from "pawl".run r
        where r.shard = p_shard and r.id = any (array(select g.run_id from gone g))
     )
     select g.run_id, g.epoch, g.last_seq, g.attempt, g.failures, g.told,
            r.workflow, r.version, r.queue, g.priority, floor(extract(epoch from g.ready_at) * 1000)::float8, r.key,
            r.parent_id, r.root_id, r.depth, r.input::text, r.input_notes::text,
-           floor(extract(epoch from r.created_at) * 1000)::float8, floor(extract(epoch from r.deadline_at) * 1000)::float8
+           floor(extract(epoch from r.created_at) * 1000)::float8, floor(extract(epoch from r.deadline_at) * 1000)::float8,
+           r.retry::text, r.raw, r.tags
       from gone g
       join claimed r on r.id = g.run_id;
 
@@ -578,11 +712,58 @@ begin
 
   return query select null::uuid, null::integer, null::integer, null::integer, null::smallint, v_suspects_waiting,
     null, null::integer, null, null::integer, null::float8, null, null::uuid, null::uuid, null::integer, null, null,
-    floor(extract(epoch from v_now) * 1000)::float8, null::float8;
+    floor(extract(epoch from v_now) * 1000)::float8, null::float8, null, null::boolean, null::text[];
 end
 $function$;
 
-create function pawl.create_runs_v1(p_shard smallint, p_runs json, p_keyed boolean)
+create function pawl.count_runs_v1(p_shard smallint, p_most integer)
+ RETURNS TABLE(status text, n bigint, is_exact boolean)
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET jit TO 'off'
+AS $function$
+#variable_conflict use_column
+declare
+  v_ready bigint := (select count(*) from (select 1 from "pawl".ready y where y.shard = p_shard limit p_most) y);
+  v_held bigint := (select count(*) from (select 1 from "pawl".lease l where l.shard = p_shard limit p_most) l);
+  v_parked bigint := (select count(*) from (select 1 from "pawl".parked p where p.shard = p_shard limit p_most) p);
+  v_delayed bigint := (select count(*) from (select 1 from "pawl".parked p
+                                              where p.shard = p_shard and p.reason = 'delayed' limit p_most) p);
+  v_paused bigint := (select count(*) from (select 1 from "pawl".parked p
+                                             where p.shard = p_shard and p.reason = 'paused' limit p_most) p);
+  v_blocked bigint := (select count(*) from (select 1 from "pawl".parked p
+                                              where p.shard = p_shard and p.reason = 'blocked' limit p_most) p);
+  v_stopped bigint := (select count(*) from (select 1 from "pawl".stopped s where s.shard = p_shard limit p_most) s);
+  v_all bigint := (select count(*) from (select 1 from "pawl".run r where r.shard = p_shard limit p_most) r);
+  v_exact boolean := v_all < p_most;
+begin
+  if not v_exact then
+    v_ready := "pawl".estimate_rows_v1('"pawl".ready', v_ready, p_most);
+    v_held := "pawl".estimate_rows_v1('"pawl".lease', v_held, p_most);
+    v_parked := "pawl".estimate_rows_v1('"pawl".parked', v_parked, p_most);
+    v_stopped := "pawl".estimate_rows_v1('"pawl".stopped', v_stopped, p_most);
+    v_all := "pawl".estimate_rows_v1('"pawl".run', v_all, p_most);
+  end if;
+  return query
+  select c.status, c.n, c.is_exact
+    from (values ('pending', v_ready + v_delayed, v_ready < p_most and v_delayed < p_most),
+                 ('running', v_held, v_held < p_most),
+                 ('waiting', greatest(v_parked - v_delayed - v_paused - v_blocked, 0), v_parked < p_most),
+                 ('paused', v_paused, v_paused < p_most),
+                 ('blocked', v_blocked, v_blocked < p_most),
+                 ('completed', greatest(v_all - v_ready - v_held - v_parked - v_stopped, 0), v_exact)) c (status, n, is_exact);
+  return query
+  select s.status, s.n, s.n < p_most
+    from unnest('{failed,cancelled,timed_out,expired}'::text[]) k (status)
+   cross join lateral (
+     select k.status, count(*) as n
+       from (select 1 from "pawl".stopped s where s.shard = p_shard and s.status = k.status limit p_most) s) s;
+end
+$function$;
+
+create function pawl.create_runs_v1(p_shard smallint, p_runs json, p_keyed boolean, p_whole boolean)
  RETURNS TABLE(run_id uuid, outcome text, owner_id uuid)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -593,6 +774,7 @@ AS $function$
 #variable_conflict use_column
 declare
   v_now timestamptz := clock_timestamp();
+  v_answers json;
   v_skip uuid[];
 begin
   if not p_keyed then
@@ -608,26 +790,35 @@ begin
    order by n.key, n.place
   on conflict (shard, key) do nothing;
 
-  return query
-  select n.id,
-         case when k.run_id = n.id then 'created'
-              when k.workflow = n.workflow and k.version = n.version
-                   and k.input_hash is not distinct from "pawl".input_hash_v1(n.input) then 'existing'
-              else 'conflict' end,
-         k.run_id
-    from json_to_recordset(p_runs) as n (id uuid, workflow text, version integer, input text, key text)
+  select json_agg(json_build_object('id', n.id, 'owner', k.run_id, 'outcome',
+           case when k.run_id = n.id then 'created'
+                when n.must_be_new is not true and k.workflow = n.workflow and k.version = n.version
+                     and k.input_hash is not distinct from "pawl".input_hash_v1(n.input) then 'existing'
+                else 'conflict' end)),
+         array_agg(n.id) filter (where k.run_id <> n.id)
+    into v_answers, v_skip
+    from json_to_recordset(p_runs) as n (id uuid, workflow text, version integer, input text, key text, must_be_new boolean)
    cross join lateral (
      select k.run_id, k.workflow, k.version, k.input_hash
        from "pawl".key k
       where k.shard = p_shard and k.key = n.key
      offset 0) k;
 
-  select array_agg(n.id) into v_skip
-    from json_to_recordset(p_runs) as n (id uuid, key text)
-   where exists (select 1 from "pawl".key k
-                  where k.shard = p_shard and k.key = n.key and k.run_id <> n.id
-                 offset 0);
+  if p_whole and exists (select 1 from json_to_recordset(v_answers) a (outcome text) where a.outcome = 'conflict') then
+    v_skip := array(select n.id from json_to_recordset(p_runs) as n (id uuid));
+    delete from "pawl".key k
+     where k.shard = p_shard and k.key = any (array(select n.key from json_to_recordset(p_runs) as n (key text)))
+       and (k.run_id = any (v_skip)) is true
+       and not exists (select 1 from "pawl".run r where r.shard = p_shard and r.id = k.run_id offset 0);
+    return query
+    select n.id, case when a.outcome = 'conflict' then 'conflict' else 'withheld' end, coalesce(a.owner, n.id)
+      from json_to_recordset(p_runs) as n (id uuid)
+      left join json_to_recordset(v_answers) a (id uuid, owner uuid, outcome text) on a.id = n.id;
+    return;
+  end if;
 
+  return query
+  select a.id, a.outcome, a.owner from json_to_recordset(v_answers) a (id uuid, owner uuid, outcome text);
   perform "pawl".put_runs_v1(p_shard, v_now, p_runs, v_skip);
 end
 $function$;
@@ -647,6 +838,7 @@ declare
   v_locked uuid[];
   v_held uuid[];
   v_lost uuid[];
+  v_attempts integer[];
   v_now timestamptz;
 begin
   v_parents := "pawl".parents_of_v1(p_shard, p_runs);
@@ -676,34 +868,50 @@ begin
     perform "pawl".put_children_v1(p_shard, v_now, p_children, v_lost);
     v_children := "pawl".stopped_children_v1(p_shard, p_runs, p_statuses);
   end if;
+  v_attempts := array(
+    select l.attempt
+      from unnest(p_runs) with ordinality i (run_id, place)
+      left join lateral (
+        select l.attempt from "pawl".lease l where l.shard = p_shard and l.run_id = i.run_id offset 0) l on true
+     order by i.place);
   delete from "pawl".lease l where l.shard = p_shard and l.run_id = any (v_held);
 
   if v_lost is null then
-    v_parents := "pawl".finish_runs_v1(p_shard, v_now, p_runs, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes);
+    v_parents := "pawl".finish_runs_v1(p_shard, v_now, p_runs, p_epochs, v_attempts, p_statuses, p_outputs, p_output_notes,
+                                         p_errors, p_error_notes);
   else
     v_parents := (
-      select "pawl".finish_runs_v1(p_shard, v_now, array_agg(i.id), array_agg(i.status), array_agg(i.output),
-                                     array_agg(i.output_notes), array_agg(i.error), array_agg(i.error_notes))
-        from unnest(p_runs, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes)
-             i (id, status, output, output_notes, error, error_notes)
+      select "pawl".finish_runs_v1(p_shard, v_now, array_agg(i.id), array_agg(i.epoch), array_agg(i.attempt),
+                                     array_agg(i.status), array_agg(i.output), array_agg(i.output_notes),
+                                     array_agg(i.error), array_agg(i.error_notes))
+        from unnest(p_runs, p_epochs, v_attempts, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes)
+             i (id, epoch, attempt, status, output, output_notes, error, error_notes)
        where i.id = any (v_held)
       having count(*) > 0);
   end if;
 
   if v_children is not null then
-    with told as (
-      insert into "pawl".inbox (shard, run_id, id, sent_at, topic, data)
-      select p_shard, c.id, (left(c.id::text, 24) || right(c.parent_id::text, 12))::uuid, v_now, 'cancel', '{"reason":"parent"}'::json
-        from "pawl".run c
-       where c.shard = p_shard and c.id = any (v_children) and (c.parent_id = any (v_held)) is true and c.status is null
-      on conflict do nothing
-      returning run_id
-    )
-    select v_parents || array_agg(t.run_id) into v_parents from told t;
+    v_parents := v_parents || "pawl".cancel_children_v1(p_shard, v_now, v_children, v_held);
   end if;
   perform "pawl".wake_runs_v1(p_shard, v_now, v_parents);
 
   return query select h from unnest(v_held) h;
+end
+$function$;
+
+create function pawl.estimate_rows_v1(p_table regclass, p_counted bigint, p_most integer)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+begin
+  if p_counted < p_most then
+    return p_counted;
+  end if;
+  return greatest(p_most, (select greatest(s.n_live_tup, c.reltuples::bigint)
+                             from pg_catalog.pg_class c
+                             left join pg_catalog.pg_stat_all_tables s on s.relid = c.oid
+                            where c.oid = p_table));
 end
 $function$;
 
@@ -713,6 +921,9 @@ create function pawl.expire_runs_v1(p_shard smallint, p_now timestamp with time 
 AS $function$
 declare
   v_expired uuid[];
+  v_epochs integer[];
+  v_attempts integer[];
+  v_statuses text[];
 begin
   with late as materialized (
     select y.ctid as place
@@ -723,21 +934,41 @@ begin
   ), gone as (
     delete from "pawl".ready y using late
      where y.ctid = late.place
-    returning y.run_id, y.last_seq
+    returning y.run_id, y.last_seq, y.epoch, y.attempt, y.expires_at
+  ), ended as materialized (
+    select g.run_id, g.last_seq, g.epoch, g.attempt,
+           case when g.expires_at = r.expires_at then 'expired' else 'timed_out' end as status
+      from gone g
+     cross join lateral (
+       select r.expires_at from "pawl".run r where r.shard = p_shard and r.id = g.run_id offset 0) r
   ), fact as (
     insert into "pawl".event (shard, run_id, seq, at, kind)
-    select p_shard, g.run_id, g.last_seq + 1, p_now, 'expired' from gone g
+    select p_shard, e.run_id, e.last_seq + 1, p_now, e.status from ended e
   )
-  select array_agg(g.run_id) into v_expired from gone g;
+  select array_agg(e.run_id), array_agg(e.epoch), array_agg(e.attempt), array_agg(e.status)
+    into v_expired, v_epochs, v_attempts, v_statuses from ended e;
   if v_expired is not null then
-    perform "pawl".wake_runs_v1(p_shard, p_now, "pawl".finish_runs_v1(p_shard, p_now, v_expired,
-      array_fill('expired'::text, array[cardinality(v_expired)]), null, null, null, null));
+    perform "pawl".wake_runs_v1(p_shard, p_now, "pawl".finish_runs_v1(p_shard, p_now, v_expired, v_epochs, v_attempts,
+      v_statuses, null, null, null, null));
   end if;
   return coalesce(cardinality(v_expired), 0);
 end
 $function$;
 
-create function pawl.finish_runs_v1(p_shard smallint, p_now timestamp with time zone, p_runs uuid[], p_statuses text[], p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[])
+create function pawl.find_key_v1(p_shard smallint, p_key text)
+ RETURNS uuid
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+begin
+  return (select k.run_id from "pawl".key k where k.shard = p_shard and k.key = p_key);
+end
+$function$;
+
+create function pawl.finish_runs_v1(p_shard smallint, p_now timestamp with time zone, p_runs uuid[], p_epochs integer[], p_attempts integer[], p_statuses text[], p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[])
  RETURNS uuid[]
  LANGUAGE plpgsql
 AS $function$
@@ -745,9 +976,9 @@ declare
   v_parents uuid[];
 begin
   with target as materialized (
-    select r.place, i.status, i.output, i.output_notes, i.error, i.error_notes
-      from unnest(p_runs, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes)
-           i (id, status, output, output_notes, error, error_notes)
+    select r.place, i.epoch, i.attempt, i.status, i.output, i.output_notes, i.error, i.error_notes
+      from unnest(p_runs, p_epochs, p_attempts, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes)
+           i (id, epoch, attempt, status, output, output_notes, error, error_notes)
      cross join lateral (
        select r.ctid as place
          from "pawl".run r
@@ -756,10 +987,15 @@ begin
   ), done as (
     update "pawl".run r
        set status = t.status, output = t.output::json, output_notes = t.output_notes::json,
-           error = t.error::json, error_notes = t.error_notes::json, ended_at = p_now
+           error = t.error::json, error_notes = t.error_notes::json, ended_at = p_now, epoch = t.epoch, attempt = t.attempt
       from target t
      where r.ctid = t.place
     returning r.id, r.parent_id, r.parent_request, r.status, r.output, r.error
+  ), stopped as (
+    insert into "pawl".stopped (shard, run_id, ended_at, status, error_code)
+    select p_shard, d.id, p_now, d.status, left(d.error ->> 'code', 255)
+      from done d
+     where d.status <> 'completed'
   ), told as (
     insert into "pawl".inbox (shard, run_id, id, sent_at, topic, name, data)
     select p_shard, d.parent_id, d.id, p_now, 'child', d.parent_request,
@@ -877,8 +1113,8 @@ begin
 end
 $function$;
 
-create function pawl.list_runs_v1(p_shard smallint, p_before uuid, p_status text, p_workflow text, p_queue text, p_limit integer)
- RETURNS SETOF pawl.runs
+create function pawl.list_runs_v1(p_shard smallint, p_before uuid, p_after uuid, p_status text, p_workflow text, p_queue text, p_tags text[], p_error_code text, p_limit integer, p_look integer)
+ RETURNS TABLE(next_id uuid, run pawl.runs)
  LANGUAGE plpgsql
  STABLE
  SET search_path TO 'pg_catalog'
@@ -888,22 +1124,88 @@ create function pawl.list_runs_v1(p_shard smallint, p_before uuid, p_status text
  SET enable_sort TO 'off'
  SET jit TO 'off'
 AS $function$
+#variable_conflict use_column
+declare
+  v_before uuid := coalesce(p_before, 'ffffffff-ffff-ffff-ffff-ffffffffffff');
+  v_after uuid := coalesce(p_after, '00000000-0000-0000-0000-000000000000');
+  v_look uuid[];
+  v_found uuid[];
+  v_next uuid;
 begin
+  if p_error_code is not null then
+    v_look := array(select s.run_id from "pawl".stopped s
+                     where s.shard = p_shard and s.error_code = p_error_code and s.run_id < v_before and s.run_id > v_after
+                     order by s.error_code desc, s.run_id desc limit p_look);
+  elsif p_tags is not null then
+    v_look := array(select t.run_id from "pawl".tag t
+                     where t.shard = p_shard and t.tag = p_tags[1] and t.run_id < v_before and t.run_id > v_after
+                     order by t.tag desc, t.run_id desc limit p_look);
+  elsif p_status in ('failed', 'cancelled', 'timed_out', 'expired') then
+    v_look := array(select s.run_id from "pawl".stopped s
+                     where s.shard = p_shard and s.status = p_status and s.run_id < v_before and s.run_id > v_after
+                     order by s.status desc, s.run_id desc limit p_look);
+  elsif p_status = 'running' then
+    v_look := array(select l.run_id from "pawl".lease l
+                     where l.shard = p_shard and l.run_id < v_before and l.run_id > v_after
+                     order by l.run_id desc limit p_look);
+  elsif p_status in ('paused', 'blocked') then
+    v_look := array(select p.run_id from "pawl".parked p
+                     where p.shard = p_shard and p.reason = p_status and p.reason <> 'waiting'
+                       and p.run_id < v_before and p.run_id > v_after
+                     order by p.reason desc, p.run_id desc limit p_look);
+  elsif p_status = 'waiting' then
+    v_look := array(select p.run_id from "pawl".parked p
+                     where p.shard = p_shard and p.run_id < v_before and p.run_id > v_after
+                     order by p.run_id desc limit p_look);
+  elsif p_status = 'pending' then
+    v_look := array(select m.run_id
+                      from ((select y.run_id from "pawl".ready y
+                              where y.shard = p_shard and y.run_id < v_before and y.run_id > v_after
+                              order by y.run_id desc limit p_look)
+                            union all
+                            (select p.run_id from "pawl".parked p
+                              where p.shard = p_shard and p.reason = 'delayed' and p.run_id < v_before and p.run_id > v_after
+                              order by p.reason desc, p.run_id desc limit p_look)) m
+                     order by m.run_id desc limit p_look);
+  else
+    v_look := array(select r.id from "pawl".run r
+                     where r.shard = p_shard and r.id < v_before and r.id > v_after
+                     order by r.id desc limit p_look);
+  end if;
+
+  v_found := array(
+    select r.id
+      from unnest(v_look) with ordinality c (id, place)
+     cross join lateral (
+       select r.id
+         from "pawl".runs r
+        where r.shard = p_shard and r.id = c.id
+          and (p_status is null or r.status = p_status)
+          and (p_workflow is null or r.workflow = p_workflow)
+          and (p_queue is null or r.queue = p_queue)
+          and (p_tags is null or r.tags @> p_tags)
+       offset 0) r
+     limit p_limit);
+  if cardinality(v_found) = p_limit then
+    v_next := v_found[p_limit];
+  elsif cardinality(v_look) = p_look then
+    v_next := v_look[p_look];
+  end if;
+
+  if v_found = '{}' then
+    return query select v_next, null::"pawl".runs where v_next is not null;
+    return;
+  end if;
   return query
-  select r.*
-    from "pawl".runs r
-   where r.shard = p_shard
-     and r.id < coalesce(p_before, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
-     and (p_status is null or r.status = p_status)
-     and (p_workflow is null or r.workflow = p_workflow)
-     and (p_queue is null or r.queue = p_queue)
-   order by r.id desc
-   limit p_limit;
+  select v_next, r
+    from unnest(v_found) with ordinality f (id, place)
+   cross join lateral (
+     select r from "pawl".runs r where r.shard = p_shard and r.id = f.id offset 0) r;
 end
 $function$;
 
 create function pawl.load_history_v1(p_shard smallint, p_run uuid, p_after_seq integer)
- RETURNS TABLE(seq integer, kind text, name text, attempt integer, data text, notes text, at_ms double precision, began_ms double precision, due_ms double precision)
+ RETURNS TABLE(seq integer, kind text, name text, attempt integer, data text, notes text, at_ms double precision, began_ms double precision, due_ms double precision, worker_id uuid)
  LANGUAGE plpgsql
  STABLE
  SET search_path TO 'pg_catalog'
@@ -917,7 +1219,8 @@ begin
   select e.seq, e.kind, e.name, e.attempt, e.data::text, e.notes::text,
          floor(extract(epoch from e.at) * 1000)::float8,
          floor(extract(epoch from e.began_at) * 1000)::float8,
-         floor(extract(epoch from e.due_at) * 1000)::float8
+         floor(extract(epoch from e.due_at) * 1000)::float8,
+         e.worker_id
     from "pawl".event e
    where e.shard = p_shard and e.run_id = p_run and e.seq > p_after_seq
    order by e.seq;
@@ -1172,7 +1475,8 @@ begin
   -- Two statements: a due timer may move a run from parked to ready in between.
   with still as (
     update "pawl".parked p
-       set reason = 'paused', due_at = null, wants = '{cancel,resume}', last_seq = p.last_seq + 1, parked_at = p_now
+       set reason = 'paused', wants = '{cancel,resume}', last_seq = p.last_seq + 1, parked_at = p_now,
+           due_at = (select r.deadline_at from "pawl".run r where r.shard = p_shard and r.id = p.run_id offset 0)
      where p.shard = p_shard and p.run_id = any (v_paused) and p.reason <> 'paused'
     returning p.run_id, p.last_seq
   )
@@ -1184,9 +1488,10 @@ begin
      where y.shard = p_shard and y.run_id = any (v_paused)
     returning y.run_id, y.epoch, y.last_seq + 1 as last_seq, y.attempt, y.failures, y.crashes, y.suspicion
   ), put as (
-    insert into "pawl".parked (shard, run_id, parked_at, epoch, last_seq, attempt, failures, crashes, suspicion,
+    insert into "pawl".parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes, suspicion,
                                  reason, wants)
-    select p_shard, g.run_id, p_now, g.epoch, g.last_seq, g.attempt, g.failures, g.crashes, g.suspicion,
+    select p_shard, g.run_id, p_now,
+           (select r.deadline_at from "pawl".run r where r.shard = p_shard and r.id = g.run_id offset 0), g.epoch, g.last_seq, g.attempt, g.failures, g.crashes, g.suspicion,
            'paused', '{cancel,resume}'::text[]
       from gone g
   )
@@ -1224,11 +1529,11 @@ begin
   with put as (
     insert into "pawl".ready (shard, run_id, ready_at, expires_at, epoch, last_seq, attempt, priority, version,
                                 failures, crashes, suspicion, told, queue, workflow)
-    select p_shard, m.run_id, p_now, r.expires_at, m.epoch, m.last_seq, m.attempt, r.priority, r.version,
+    select p_shard, m.run_id, p_now, case when m.epoch = 0 then least(r.expires_at, r.deadline_at) end, m.epoch, m.last_seq, m.attempt, r.priority, r.version,
            m.failures, m.crashes, m.suspicion, m.told, r.queue, r.workflow
       from unnest(p_rooms) m
      cross join lateral (
-       select r.expires_at, r.priority, r.version, r.queue, r.workflow
+       select r.expires_at, r.deadline_at, r.priority, r.version, r.queue, r.workflow
          from "pawl".run r
         where r.shard = p_shard and r.id = m.run_id
        offset 0) r
@@ -1248,14 +1553,16 @@ declare
 begin
   with born as (
     insert into "pawl".run (shard, id, workflow, version, queue, priority, input, input_notes, key, created_at,
-                              start_at, expires_at, deadline_at, parent_id, parent_request, root_id, depth)
+                              start_at, expires_at, deadline_at, parent_id, parent_request, root_id, depth,
+                              tags, retry, raw)
     select p_shard, n.id, n.workflow, n.version, n.queue, n.priority, n.input::json, n.notes::json, n.key, p_now,
            to_timestamp(n.start_ms / 1000.0), to_timestamp(n.expires_ms / 1000.0),
            least(to_timestamp(n.deadline_ms / 1000.0), parent.deadline_at),
-           n.parent_id, n.parent_request, coalesce(parent.root_id, parent.id), coalesce(parent.depth + 1, 0)
+           n.parent_id, n.parent_request, coalesce(parent.root_id, parent.id), coalesce(parent.depth + 1, 0),
+           n.tags, n.retry, n.raw
       from json_to_recordset(p_runs) as n (id uuid, workflow text, version integer, queue text, priority integer,
              input text, notes text, key text, start_ms float8, expires_ms float8, deadline_ms float8,
-             parent_id uuid, parent_request text)
+             parent_id uuid, parent_request text, tags text[], retry json, raw boolean)
       left join lateral (
         select p.id, p.root_id, p.depth, p.deadline_at
           from "pawl".run p
@@ -1263,7 +1570,13 @@ begin
         offset 0) parent on true
      where p_skip is null or n.id <> all (p_skip)
     on conflict (shard, id) do nothing
-    returning id, queue, workflow, version, priority, expires_at, start_at
+    returning id, queue, workflow, version, priority, least(expires_at, deadline_at) as expires_at, start_at, tags
+  ), tagged as (
+    insert into "pawl".tag (shard, run_id, tag)
+    select p_shard, b.id, t
+      from born b
+     cross join unnest(b.tags) t
+    on conflict do nothing
   ), delayed as (
     insert into "pawl".parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes,
                                  suspicion, reason, wants)
@@ -1281,6 +1594,19 @@ begin
   select array_agg(distinct r.queue) into v_queues from now_ready r;
 
   perform "pawl".hint_ready_v1(v_queues);
+end
+$function$;
+
+create function pawl.read_attempts_v1(p_shard smallint, p_run uuid)
+ RETURNS SETOF pawl.attempts
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+begin
+  return query select a.* from "pawl".attempts a where a.shard = p_shard and a.run_id = p_run order by a.seq;
 end
 $function$;
 
@@ -1384,6 +1710,8 @@ AS $function$
 declare
   v_runs uuid[];
   v_failed uuid[];
+  v_epochs integer[];
+  v_attempts integer[];
   v_error text := '{"name":"PawlError","code":"WORKER_CRASHED","message":"The worker died while it ran this, as often as the crash limit allows."}';
 begin
   v_runs := array(select l.run_id from "pawl".lease l
@@ -1420,7 +1748,7 @@ begin
   with gone as (
     delete from "pawl".lease l
      where l.shard = p_shard and l.run_id = any (v_runs) and l.began_at is not null and l.crashes >= l.crash_limit
-    returning l.run_id
+    returning l.run_id, l.epoch, l.attempt - 1 as attempt
   ), fact as (
     insert into "pawl".event (shard, run_id, seq, at, kind, data)
     select p_shard, g.run_id,
@@ -1428,16 +1756,88 @@ begin
            p_now, 'failed', v_error::json
       from gone g
   )
-  select array_agg(g.run_id) into v_failed from gone g;
+  select array_agg(g.run_id), array_agg(g.epoch), array_agg(g.attempt) into v_failed, v_epochs, v_attempts from gone g;
 
   -- Before the parents are told: one of them may be among those given back.
   perform "pawl".return_leases_v1(p_shard, p_now, v_runs);
   if v_failed is not null then
-    perform "pawl".wake_runs_v1(p_shard, p_now, "pawl".finish_runs_v1(p_shard, p_now, v_failed,
+    perform "pawl".wake_runs_v1(p_shard, p_now, "pawl".finish_runs_v1(p_shard, p_now, v_failed, v_epochs, v_attempts,
       array_fill('failed'::text, array[cardinality(v_failed)]), null, null,
       array_fill(v_error, array[cardinality(v_failed)]), null));
   end if;
   return query select cardinality(v_runs) - coalesce(cardinality(v_failed), 0), coalesce(cardinality(v_failed), 0);
+end
+$function$;
+
+create function pawl.redrive_runs_v1(p_shard smallint, p_runs uuid[])
+ RETURNS TABLE(run_id uuid, outcome text)
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET lock_timeout TO '250ms'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+#variable_conflict use_column
+declare
+  v_now timestamptz;
+  v_redriven uuid[];
+  v_rooms "pawl".room[];
+begin
+  perform 1 from (select 1 from "pawl".run r
+                   where r.shard = p_shard and r.id = any (p_runs)
+                   order by r.id for no key update) r;
+  v_now := clock_timestamp();
+  v_redriven := array(select r.id from "pawl".run r
+                       where r.shard = p_shard and r.id = any (p_runs) and r.status <> 'completed');
+  return query
+  select i, case when r.id is null then 'missing'
+                 when r.status is null then 'live'
+                 when r.status = 'completed' then 'completed'
+                 else 'redriven' end
+    from (select distinct i from unnest(p_runs) i) i
+    left join lateral (
+      select r.id, r.status from "pawl".run r where r.shard = p_shard and r.id = i offset 0) r on true;
+  if v_redriven = '{}' then
+    return;
+  end if;
+
+  -- What was asked of its last life does not concern this one.
+  update "pawl".inbox i
+     set taken_seq = 0
+   where i.shard = p_shard and i.run_id = any (v_redriven) and i.taken_seq is null and i.topic in ('cancel', 'pause', 'resume');
+  with back as (
+    update "pawl".run r
+       set status = null, ended_at = null, output = null, output_notes = null, error = null, error_notes = null,
+           start_at = null, expires_at = null,
+           deadline_at = case when r.deadline_at > v_now then r.deadline_at end
+     where r.shard = p_shard and r.id = any (v_redriven)
+    returning r.id, r.epoch, r.attempt
+  ), gone as (
+    delete from "pawl".stopped s where s.shard = p_shard and s.run_id = any (v_redriven)
+    returning s.run_id, s.error_code
+  ), life as materialized (
+    select b.id, b.epoch, b.attempt + (b.epoch > 0)::integer as attempt, "pawl".newest_seq_v1(p_shard, b.id) + 1 as seq,
+           coalesce(g.error_code = 'WORKER_CRASHED', false)::integer * 2 as suspicion
+      from back b
+      left join gone g on g.run_id = b.id
+  ), fact as (
+    insert into "pawl".event (shard, run_id, seq, at, kind)
+    select p_shard, l.id, l.seq, v_now, 'redriven' from life l
+  )
+  select array_agg((l.id, l.epoch, l.seq, l.attempt, 0, 0, l.suspicion, true)::"pawl".room) into v_rooms from life l;
+
+  -- Children that ended meanwhile could not tell.
+  insert into "pawl".inbox (shard, run_id, id, sent_at, topic, name, data)
+  select p_shard, c.parent_id, c.id, v_now, 'child', c.parent_request,
+         json_build_object('id', c.id, 'status', c.status, 'output', c.output, 'error', c.error)
+    from unnest(v_redriven) p (id)
+   cross join lateral (
+     select c.parent_id, c.id, c.parent_request, c.status, c.output, c.error
+       from "pawl".run c
+      where c.shard = p_shard and c.parent_id = p.id and c.status is not null
+     offset 0) c
+  on conflict do nothing;
+  perform "pawl".put_ready_v1(p_shard, v_now, v_rooms);
 end
 $function$;
 
@@ -1470,6 +1870,83 @@ begin
 end
 $function$;
 
+create function pawl.reschedule_run_v1(p_shard smallint, p_run uuid, p_priority integer, p_timed boolean, p_start_ms double precision, p_data text)
+ RETURNS text
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET lock_timeout TO '250ms'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  v_run "pawl".run;
+  v_now timestamptz;
+  v_start timestamptz;
+  v_parked "pawl".parked;
+  v_ready "pawl".ready;
+  v_room "pawl".room;
+begin
+  select r.* into v_run from "pawl".run r where r.shard = p_shard and r.id = p_run for no key update;
+  if not found then
+    return 'missing';
+  end if;
+  if v_run.status is not null then
+    return 'ended';
+  end if;
+  v_now := clock_timestamp();
+  v_start := coalesce(to_timestamp(p_start_ms / 1000.0), v_now);
+
+  select p.* into v_parked from "pawl".parked p where p.shard = p_shard and p.run_id = p_run for update;
+  if found then
+    if p_timed and v_parked.epoch > 0 and v_parked.reason <> 'retry' then
+      return 'begun';
+    end if;
+    delete from "pawl".parked p where p.shard = p_shard and p.run_id = p_run;
+    v_room := (p_run, v_parked.epoch, v_parked.last_seq + 1, v_parked.attempt, v_parked.failures, v_parked.crashes,
+               v_parked.suspicion, false);
+  else
+    select y.* into v_ready from "pawl".ready y where y.shard = p_shard and y.run_id = p_run for update;
+    if not found or (p_timed and v_ready.epoch > 0) then
+      return 'begun';
+    end if;
+    delete from "pawl".ready y where y.shard = p_shard and y.run_id = p_run;
+    v_room := (p_run, v_ready.epoch, v_ready.last_seq + 1, v_ready.attempt, v_ready.failures, v_ready.crashes,
+               v_ready.suspicion, v_ready.told);
+  end if;
+
+  insert into "pawl".event (shard, run_id, seq, at, kind, data)
+  values (p_shard, p_run, v_room.last_seq, v_now, 'rescheduled', p_data::json);
+  update "pawl".run r
+     set priority = coalesce(p_priority, r.priority),
+         start_at = case when p_timed and v_room.epoch = 0 then v_start else r.start_at end
+   where r.shard = p_shard and r.id = p_run;
+
+  if v_ready.run_id is null and v_parked.reason not in ('delayed', 'retry') then
+    insert into "pawl".parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes, suspicion,
+                                 reason, wants)
+    values (p_shard, p_run, v_parked.parked_at, v_parked.due_at, v_room.epoch, v_room.last_seq, v_room.attempt,
+            v_room.failures, v_room.crashes, v_room.suspicion, v_parked.reason, v_parked.wants);
+    return 'rescheduled';
+  end if;
+  if not p_timed then
+    v_start := v_parked.due_at;
+  elsif v_room.epoch > 0 then
+    v_start := least(v_start, v_run.deadline_at);
+  end if;
+  if v_start > v_now then
+    insert into "pawl".parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes, suspicion,
+                                 reason, wants)
+    values (p_shard, p_run, v_now, v_start, v_room.epoch, v_room.last_seq, v_room.attempt, v_room.failures, v_room.crashes,
+            v_room.suspicion, coalesce(v_parked.reason, 'delayed'), coalesce(v_parked.wants, '{cancel,pause}'));
+    return 'rescheduled';
+  end if;
+  v_room.told := v_room.told or exists (select 1 from "pawl".inbox i
+                                         where i.shard = p_shard and i.run_id = p_run and i.taken_seq is null);
+  perform "pawl".put_ready_v1(p_shard, coalesce(v_ready.ready_at, v_now), array[v_room]);
+  return 'rescheduled';
+end
+$function$;
+
 create function pawl.resume_runs_v1(p_shard smallint, p_now timestamp with time zone, p_runs uuid[])
  RETURNS void
  LANGUAGE plpgsql
@@ -1498,6 +1975,30 @@ begin
     update "pawl".inbox i set taken_seq = 0 from void v where i.ctid = v.place
   )
   select array_agg(r.run_id) into v_resumed from resumed r;
+
+  with delayed as materialized (
+    select p.place, r.start_at
+      from unnest(v_resumed) w (run_id)
+     cross join lateral (
+       select p.ctid as place
+         from "pawl".parked p
+        where p.shard = p_shard and p.run_id = w.run_id and p.reason = 'paused' and p.epoch = 0
+          for update) p
+     cross join lateral (
+       select r.start_at
+         from "pawl".run r
+        where r.shard = p_shard and r.id = w.run_id
+       offset 0) r
+     where r.start_at > p_now
+  ), still as (
+    update "pawl".parked p
+       set reason = 'delayed', due_at = d.start_at, wants = '{cancel,pause}', last_seq = p.last_seq + 1, parked_at = p_now
+      from delayed d
+     where p.ctid = d.place
+    returning p.run_id, p.last_seq
+  )
+  insert into "pawl".event (shard, run_id, seq, at, kind)
+  select p_shard, s.run_id, s.last_seq, p_now, 'resumed' from still s;
 
   with woken as (
     delete from "pawl".parked p
@@ -1781,6 +2282,72 @@ begin
   if v_wake <> '{}' then
     perform "pawl".wake_runs_v1(p_shard, v_now, v_wake);
   end if;
+end
+$function$;
+
+create function pawl.terminate_run_v1(p_shard smallint, p_run uuid, p_data text, p_notes text)
+ RETURNS text
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET lock_timeout TO '250ms'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  v_locked uuid[] := p_run || "pawl".parents_of_v1(p_shard, array[p_run])
+                  || "pawl".stopped_children_v1(p_shard, array[p_run], '{cancelled}');
+  v_children uuid[];
+  v_status text;
+  v_epoch integer;
+  v_attempt integer;
+  v_began_at timestamptz;
+  v_worker uuid;
+  v_seq integer;
+  v_now timestamptz;
+  v_wake uuid[];
+begin
+  perform 1 from (select 1 from "pawl".run r
+                   where r.shard = p_shard and r.id = any (v_locked)
+                   order by r.id for no key update) r;
+  v_now := clock_timestamp();
+  select r.status into v_status from "pawl".run r where r.shard = p_shard and r.id = p_run;
+  if not found then
+    return 'missing';
+  end if;
+  if v_status is not null then
+    return 'ended';
+  end if;
+  delete from "pawl".parked p where p.shard = p_shard and p.run_id = p_run returning p.epoch, p.attempt into v_epoch, v_attempt;
+  for i in 1 .. 3 loop
+    exit when v_epoch is not null;
+    delete from "pawl".ready y where y.shard = p_shard and y.run_id = p_run returning y.epoch, y.attempt into v_epoch, v_attempt;
+    exit when v_epoch is not null;
+    delete from "pawl".lease l where l.shard = p_shard and l.run_id = p_run
+    returning l.epoch, l.attempt, l.began_at, l.worker_id into v_epoch, v_attempt, v_began_at, v_worker;
+  end loop;
+  if v_epoch is null then
+    raise exception 'run % is being moved', p_run using errcode = 'serialization_failure';
+  end if;
+
+  -- Its holder may have added some before we had the lease.
+  v_children := "pawl".stopped_children_v1(p_shard, array[p_run], '{cancelled}');
+  if not v_children <@ v_locked then
+    raise exception 'children were added meanwhile' using errcode = 'serialization_failure';
+  end if;
+
+  v_seq := "pawl".newest_seq_v1(p_shard, p_run);
+  insert into "pawl".event (shard, run_id, seq, at, kind, attempt, began_at, worker_id, data, notes)
+  values (p_shard, p_run, v_seq + 1, v_now, 'cancel_requested', null, null, null, p_data::json, p_notes::json),
+         (p_shard, p_run, v_seq + 2, v_now, 'cancelled', case when v_began_at is not null then v_attempt end, v_began_at,
+          case when v_began_at is not null then v_worker end, null, null);
+  v_wake := "pawl".finish_runs_v1(p_shard, v_now, array[p_run], array[v_epoch], array[v_attempt], '{cancelled}',
+                                    null, null, null, null)
+         || "pawl".cancel_children_v1(p_shard, v_now, v_children, array[p_run]);
+  perform "pawl".wake_runs_v1(p_shard, v_now, v_wake);
+  if v_worker is not null then
+    perform "pawl".hint_runs_v1('t', array[p_run]);
+  end if;
+  return 'terminated';
 end
 $function$;
 

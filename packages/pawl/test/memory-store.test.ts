@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createMemoryStore } from "../src/memory/memory-store.ts";
 import type { Hint } from "../src/store/hint.ts";
-import type { NewRun } from "../src/store/run-record.ts";
+import { plainRun, type NewRun } from "../src/store/run-record.ts";
 import { createManualClock } from "../src/testing/manual-clock.ts";
 
 const run: NewRun = {
@@ -9,13 +9,7 @@ const run: NewRun = {
   workflow: "checkout",
   version: 1,
   queue: "default",
-  priority: 0,
-  input: null,
-  key: null,
-  startAt: null,
-  expiresAt: null,
-  deadlineAt: null,
-  parent: null,
+  ...plainRun,
 };
 
 test("a transition is done when the call returns, before its promise resolves", async () => {

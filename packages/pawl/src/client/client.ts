@@ -219,8 +219,8 @@ export function createClient(deps: ClientDeps): Client {
         before: checkRunId,
         limit: checkInteger(1, 1_000),
       });
-      const records = await call(() => store.listRuns({ limit: 100, ...filter }));
-      return records.map(readRun);
+      const page = await call(() => store.listRuns({ limit: 100, look: 10_000, ...filter }));
+      return page.runs.map(readRun);
     },
     signal,
     cancel,

@@ -5,7 +5,7 @@ import { assertName } from "../core/name.ts";
 import { invalidOption } from "../core/options.ts";
 import { parseWith } from "../core/schema.ts";
 import type { WorkflowRef } from "../core/workflow-ref.ts";
-import type { NewRun } from "../store/run-record.ts";
+import { plainRun, type NewRun } from "../store/run-record.ts";
 import type { StartOptions } from "./start-options.ts";
 
 /** The latest instant that dates can name. */
@@ -27,13 +27,14 @@ export async function describeRun(
   const parsed =
     inputSchema === null ? input : await parseWith(inputSchema, input, `input of workflow ${workflow.name}`);
   return {
+    ...plainRun,
     workflow: workflow.name,
     version: workflow.version,
     queue,
     priority: options.priority ?? 0,
     input: encode(parsed, `The input of ${workflow.name}`),
     key: options.key ?? null,
-    parent: null,
+    mustBeNew: options.onConflict === "reject",
   };
 }
 

@@ -17,6 +17,9 @@ const eventKinds = [
   "blocked",
   "attempt_failed",
   "attempt_crashed",
+  "input_parsed",
+  "rescheduled",
+  "redriven",
   "completed",
   "failed",
   "cancelled",
@@ -36,5 +39,7 @@ export interface RunEvent {
   readonly beganAt: number | null;
   /** For timers: when it fires. */
   readonly dueAt: number | null;
+  /** Who finished the attempt that this fact is about; null for other facts. */
+  readonly workerId: string | null;
   readonly data: Payload | null;
 }

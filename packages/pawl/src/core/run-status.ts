@@ -2,8 +2,11 @@
 export const endStatuses = ["completed", "failed", "cancelled", "timed_out", "expired"] as const;
 export type EndStatus = (typeof endStatuses)[number];
 
-/** What people see of a run. The live ones follow from the room that holds it. */
-export type RunStatus = "pending" | "running" | "waiting" | "paused" | "blocked" | EndStatus;
+/** What people see of a run that has not ended: it follows from the room that holds it. */
+export const liveStatuses = ["pending", "running", "waiting", "paused", "blocked"] as const;
+
+/** What people see of a run. */
+export type RunStatus = (typeof liveStatuses)[number] | EndStatus;
 
 export function isEnded(status: RunStatus): status is EndStatus {
   return (endStatuses as readonly string[]).includes(status);

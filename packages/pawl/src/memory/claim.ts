@@ -1,4 +1,5 @@
 import { PawlError } from "../core/error.ts";
+import type { RunId } from "../core/ids.ts";
 import type { Claim, ClaimRequest, ClaimedRun, Lane, Lease, Mark } from "../store/lease.ts";
 import { heldRun } from "./fence.ts";
 import { compareMarks, laneOf, moveToLease, numbersOf } from "./rooms.ts";
@@ -16,12 +17,16 @@ export function claimRuns(state: State, request: ClaimRequest): Claim {
     );
   }
 
+  // Usually nothing has expired, and then there is no need to look further than the limit.
+  const hasLate = (state.expiring.first?.at ?? Infinity) <= state.now();
   const lanes = request.lanes.filter((lane) => !state.pausedQueues.has(lane.queue));
   const limit = request.suspects ? Math.min(request.limit, 1) : request.limit;
   const places = lanes
     .flatMap((lane) =>
       laneOf(state, lane, request.suspects)
-        .list(lane.after, limit)
+        .list(lane.after, hasLate ? undefined : limit)
+        .filter((mark) => !hasLate || !hasExpired(state, mark.runId))
+        .slice(0, limit)
         .map((mark) => ({ mark, lane })),
     )
     .sort((a, b) => compareMarks(a.mark, b.mark))
@@ -46,7 +51,7 @@ function claimRun(state: State, request: ClaimRequest, lane: Lane, mark: Mark): 
     ...numbers,
     workerId: request.workerId,
     claimedAt: now,
-    begunAt: request.begin ? now : null,
+    begunAt: request.begin && lane.crashLimit > 0 ? now : null,
     crashLimit: lane.crashLimit,
     told,
   });
@@ -61,6 +66,9 @@ function claimRun(state: State, request: ClaimRequest, lane: Lane, mark: Mark): 
     rootId: run.rootId,
     depth: run.depth,
     input: run.input,
+    isRaw: run.isRaw,
+    tags: run.tags,
+    retry: run.retry,
     lastSeq: numbers.lastSeq,
     attempt: numbers.attempt,
     failures: numbers.failures,
@@ -69,6 +77,12 @@ function claimRun(state: State, request: ClaimRequest, lane: Lane, mark: Mark): 
     deadlineAt: run.deadlineAt,
     mark,
   };
+}
+
+/** Nobody began it in time: the sweep ends it. */
+function hasExpired(state: State, runId: RunId): boolean {
+  const { room } = runOf(state, runId);
+  return room?.kind === "ready" && room.expiresAt !== null && room.expiresAt <= state.now();
 }
 
 export function begin(state: State, lease: Lease): void {

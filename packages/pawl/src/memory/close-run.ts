@@ -13,14 +13,7 @@ export function closeRun(state: State, run: Run, end: RunEnd): readonly Run[] {
 
   const parent = run.parentId === null ? undefined : state.runs.get(run.parentId);
   if (parent?.room) {
-    const data = { json: childEndedJson(run.id, end), notes: null };
-    putMessage(state, parent, {
-      id: run.id,
-      topic: "child",
-      name: run.parentRequest,
-      data,
-      idempotencyKey: null,
-    });
+    tellParent(state, parent, run, end);
     told.push(parent);
   }
 
@@ -35,6 +28,13 @@ export function closeRun(state: State, run: Run, end: RunEnd): readonly Run[] {
     }
   }
   return told;
+}
+
+/** Leaves word of how a child ended. */
+export function tellParent(state: State, parent: Run, child: Run, end: RunEnd): void {
+  const data = { json: childEndedJson(child.id, end), notes: null };
+  const { id, parentRequest: name } = child;
+  putMessage(state, parent, { id, topic: "child", name, data, idempotencyKey: null });
 }
 
 /** Output and error go in as the JSON text they are, so that nothing is lost in between. */

@@ -1,26 +1,37 @@
 import type { CreateAnswer, NewRun } from "../store/run-record.ts";
 import { compareMessages } from "./inbox.ts";
 import { isSameJson } from "./json-equal.ts";
-import { moveToParked, moveToReady, newNumbers } from "./rooms.ts";
+import { earliest, moveToParked, moveToReady, newNumbers } from "./rooms.ts";
 import { SortedList } from "./sorted-list.ts";
 import { runOf, type Run, type State } from "./state.ts";
 
+/** All of them, or none where one is in conflict. */
 export function createRuns(state: State, runs: readonly NewRun[]): readonly CreateAnswer[] {
-  return runs.map((run) => createRun(state, run));
+  const byKey = new Map<string, NewRun>();
+  const answers = runs.map((run) => judge(state, run, byKey));
+  if (answers.some(({ kind }) => kind === "conflict")) {
+    return answers.map((answer) => (answer.kind === "conflict" ? answer : { ...answer, kind: "withheld" }));
+  }
+  for (const [index, run] of runs.entries()) {
+    if (answers[index]?.kind === "created" && !state.runs.has(run.id)) addRun(state, run);
+  }
+  return answers;
 }
 
-function createRun(state: State, wanted: NewRun): CreateAnswer {
-  const ownerId = wanted.key === null ? undefined : state.keys.get(wanted.key);
-  if (ownerId !== undefined && ownerId !== wanted.id) {
-    const owner = runOf(state, ownerId);
-    const isSame =
-      owner.workflow === wanted.workflow &&
-      owner.version === wanted.version &&
-      isSameJson(owner.input, wanted.input);
-    return { kind: isSame ? "existing" : "conflict", id: ownerId };
+/** What would become of this run. `byKey`: the runs before it in the same call that have a key. */
+function judge(state: State, wanted: NewRun, byKey: Map<string, NewRun>): CreateAnswer {
+  if (wanted.key === null) return { kind: "created", id: wanted.id };
+  const ownerId = state.keys.get(wanted.key);
+  const owner = ownerId === undefined ? byKey.get(wanted.key) : runOf(state, ownerId);
+  if (owner === undefined || owner.id === wanted.id) {
+    byKey.set(wanted.key, wanted);
+    return { kind: "created", id: wanted.id };
   }
-  if (!state.runs.has(wanted.id)) addRun(state, wanted);
-  return { kind: "created", id: wanted.id };
+  const isSame =
+    owner.workflow === wanted.workflow &&
+    owner.version === wanted.version &&
+    isSameJson(owner.input, wanted.input);
+  return { kind: isSame && !wanted.mustBeNew ? "existing" : "conflict", id: owner.id };
 }
 
 function addRun(state: State, wanted: NewRun): void {
@@ -32,7 +43,11 @@ function addRun(state: State, wanted: NewRun): void {
     queue: wanted.queue,
     priority: wanted.priority,
     input: wanted.input,
+    isRaw: wanted.isRaw,
     key: wanted.key,
+    tags: wanted.tags,
+    retry: wanted.retry,
+    startAt: wanted.startAt,
     expiresAt: wanted.expiresAt,
     deadlineAt: earliest(wanted.deadlineAt, parent?.deadlineAt ?? null),
     parentId: wanted.parent?.id ?? null,
@@ -63,9 +78,4 @@ function addRun(state: State, wanted: NewRun): void {
   } else {
     moveToReady(state, run, newNumbers, false);
   }
-}
-
-function earliest(a: number | null, b: number | null): number | null {
-  if (a === null || b === null) return a ?? b;
-  return Math.min(a, b);
 }

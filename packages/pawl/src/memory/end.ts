@@ -1,4 +1,4 @@
-import type { Ending, Releasing } from "../store/lease.ts";
+import type { Ending, Lease } from "../store/lease.ts";
 import { closeRun } from "./close-run.ts";
 import { heldRun } from "./fence.ts";
 import { write } from "./record.ts";
@@ -12,7 +12,7 @@ export function end(state: State, ending: Ending): void {
   wake(state, closeRun(state, run, ending));
 }
 
-export function release(state: State, releasing: Releasing): void {
-  const { run, room } = heldRun(state, releasing.lease);
+export function release(state: State, lease: Lease): void {
+  const { run, room } = heldRun(state, lease);
   giveBack(state, run, room);
 }

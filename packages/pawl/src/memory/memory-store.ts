@@ -3,11 +3,12 @@ import type { NewMessage } from "../store/message.ts";
 import type { StoreSnapshot } from "../store/snapshot.ts";
 import type { Store } from "../store/store.ts";
 import { begin, claimRuns } from "./claim.ts";
+import { redrive, reschedule, terminate } from "./control.ts";
 import { createRuns } from "./create.ts";
 import { end, release } from "./end.ts";
 import { createHintBox, type Deliver } from "./hint-box.ts";
 import { park } from "./park.ts";
-import { getEnds, getRun, listRuns, loadHistory } from "./read.ts";
+import { countRuns, getEnds, getRun, listAttempts, listRuns, loadHistory, readBacklog } from "./read.ts";
 import { readInbox, record } from "./record.ts";
 import { takeSnapshot } from "./snapshot.ts";
 import { createState } from "./state.ts";
@@ -53,9 +54,12 @@ export function createMemoryStore({ clock, deliver = queueMicrotask }: MemorySto
     readInbox: (lease) => transition(() => readInbox(state, lease)),
     park: (parking) => transition(() => park(state, parking)),
     end: (ending) => transition(() => end(state, ending)),
-    release: (releasing) => transition(() => release(state, releasing)),
+    release: (lease) => transition(() => release(state, lease)),
     tell: (message) => transition(() => tell(state, message)),
     wakeTold: (runIds) => transition(() => wakeTold(state, runIds)),
+    terminate: (runId, data) => transition(() => terminate(state, runId, data)),
+    redrive: (runIds) => transition(() => redrive(state, runIds)),
+    reschedule: (rescheduling) => transition(() => reschedule(state, rescheduling)),
     wakeDue: (limit) => transition(() => wakeDue(state, limit)),
     registerWorker: (worker) => transition(() => registerWorker(state, worker)),
     heartbeat: (request) => transition(() => heartbeat(state, request)),
@@ -64,6 +68,10 @@ export function createMemoryStore({ clock, deliver = queueMicrotask }: MemorySto
     getRun: (runId) => transition(() => getRun(state, runId)),
     getEnds: (runIds) => transition(() => getEnds(state, runIds)),
     listRuns: (filter) => transition(() => listRuns(state, filter)),
+    findKey: (key) => transition(() => state.keys.get(key) ?? null),
+    countRuns: () => transition(() => countRuns(state)),
+    readBacklog: (most) => transition(() => readBacklog(state, most)),
+    listAttempts: (runId) => transition(() => listAttempts(state, runId)),
     loadHistory: (runId, afterSeq) => transition(() => loadHistory(state, runId, afterSeq)),
     subscribe: (listener) => hints.subscribe(listener),
 

@@ -16,7 +16,7 @@ export function record(state: State, recording: Recording): RecordAnswer {
 export function write(state: State, run: Run, recording: Recording): ReadonlyMap<number, number> {
   const dueAt = new Map<number, number>();
   for (const event of recording.events) {
-    const stored = appendEvent(state, run, event);
+    const stored = appendEvent(state, run, event, finishesAttempt(event) ? recording.lease.workerId : null);
     if (stored.dueAt !== null) dueAt.set(stored.seq, stored.dueAt);
   }
   createRuns(state, recording.children);
@@ -24,7 +24,12 @@ export function write(state: State, run: Run, recording: Recording): ReadonlyMap
 }
 
 /** Appends one fact, unless its `seq` is there: then the stored one stays and is answered. */
-export function appendEvent(state: State, run: Run, event: NewEvent): RunEvent {
+export function appendEvent(
+  state: State,
+  run: Run,
+  event: NewEvent,
+  workerId: string | null = null,
+): RunEvent {
   if (event.takes !== undefined) takeMessage(state, run, event.takes, event.seq);
   const there = run.events.get(event.seq);
   if (there) return there;
@@ -38,11 +43,16 @@ export function appendEvent(state: State, run: Run, event: NewEvent): RunEvent {
     attempt: event.attempt ?? null,
     beganAt: event.beganAt ?? null,
     dueAt: event.delayMs === undefined ? (event.dueAt ?? null) : Math.ceil(at + event.delayMs),
+    workerId,
     data: event.data,
   };
   run.events.set(stored.seq, stored);
   run.newestSeq = Math.max(run.newestSeq, stored.seq);
   return stored;
+}
+
+function finishesAttempt({ kind }: NewEvent): boolean {
+  return ["completed", "failed", "cancelled", "timed_out", "attempt_failed"].includes(kind);
 }
 
 export function readInbox(state: State, lease: Lease): readonly Message[] {

@@ -29,9 +29,16 @@ export function numbersOf(room: Numbers): Numbers {
 }
 
 /** Makes the run claimable from now on. */
-export function moveToReady(state: State, run: Run, numbers: Numbers, told: boolean): void {
-  const mark: Mark = { priority: run.priority, readyAt: state.now(), runId: run.id };
-  enter(state, run, { kind: "ready", ...numbersOf(numbers), mark, told });
+export function moveToReady(
+  state: State,
+  run: Run,
+  numbers: Numbers,
+  told: boolean,
+  readyAt: number = state.now(),
+): void {
+  const mark: Mark = { priority: run.priority, readyAt, runId: run.id };
+  const expiresAt = numbers.epoch === 0 ? earliest(run.expiresAt, run.deadlineAt) : null;
+  enter(state, run, { kind: "ready", ...numbersOf(numbers), mark, expiresAt, told });
   state.hints.add({ kind: "ready", queue: run.queue });
 }
 
@@ -60,9 +67,11 @@ export function leaveRooms(
   run: Run,
   end: { readonly status: EndStatus; readonly output: Payload | null; readonly error: Payload | null },
 ): void {
+  const { epoch, attempt } = run.room ?? newNumbers;
   if (run.room) unlist(state, run, run.room);
   run.room = null;
-  run.end = { status: end.status, output: end.output, error: end.error, endedAt: state.now() };
+  const { status, output, error } = end;
+  run.end = { status, output, error, endedAt: state.now(), epoch, attempt };
   state.hints.add({ kind: "ended", runId: run.id });
 }
 
@@ -88,8 +97,7 @@ function enter(state: State, run: Run, room: Room): void {
   switch (room.kind) {
     case "ready":
       laneOf(state, run, isSuspect(room)).add(room.mark);
-      if (run.expiresAt !== null && room.epoch === 0)
-        state.expiring.add({ at: run.expiresAt, runId: run.id });
+      if (room.expiresAt !== null) state.expiring.add({ at: room.expiresAt, runId: run.id });
       return;
     case "lease":
       state.leased.add(run.id);
@@ -106,7 +114,7 @@ function unlist(state: State, run: Run, room: Room): void {
   switch (room.kind) {
     case "ready":
       laneOf(state, run, isSuspect(room)).remove(room.mark);
-      if (run.expiresAt !== null) state.expiring.remove({ at: run.expiresAt, runId: run.id });
+      if (room.expiresAt !== null) state.expiring.remove({ at: room.expiresAt, runId: run.id });
       return;
     case "lease":
       state.leased.remove(run.id);
@@ -117,4 +125,9 @@ function unlist(state: State, run: Run, room: Room): void {
     default:
       room satisfies never;
   }
+}
+
+export function earliest(a: number | null, b: number | null): number | null {
+  if (a === null || b === null) return a ?? b;
+  return Math.min(a, b);
 }

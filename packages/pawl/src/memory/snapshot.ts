@@ -1,4 +1,5 @@
 import { snapshotPayload, type StoreSnapshot } from "../store/snapshot.ts";
+import { errorCodeOf } from "./read.ts";
 import { numbersOf } from "./rooms.ts";
 import { compareText } from "./sorted-list.ts";
 import { runOf, type Run, type State } from "./state.ts";
@@ -20,8 +21,16 @@ export function takeSnapshot(state: State): StoreSnapshot {
     ),
     keys: [...state.keys].map(([key, runId]) => ({ key, runId })).sort((a, b) => compareText(a.key, b.key)),
     workers: [...state.workers.values()]
-      .map((worker) => ({ ...worker }))
+      .map(({ id, leaseMs, heardAt, endedAt, heldAtEnd }) => ({ id, leaseMs, heardAt, endedAt, heldAtEnd }))
       .sort((a, b) => compareText(a.id, b.id)),
+    stopped: runs.flatMap(({ id: runId, end }) =>
+      end === null || end.status === "completed"
+        ? []
+        : { runId, status: end.status, errorCode: errorCodeOf(end.error), endedAt: end.endedAt },
+    ),
+    tags: runs
+      .flatMap(({ id: runId, tags }) => [...new Set(tags)].map((tag) => ({ tag, runId })))
+      .sort((a, b) => compareText(a.tag, b.tag) || compareText(a.runId, b.runId)),
   };
 }
 
@@ -34,7 +43,11 @@ function snapshotRun(run: Run): StoreSnapshot["runs"][number] {
     queue: run.queue,
     priority: run.priority,
     input: snapshotPayload(run.input),
+    isRaw: run.isRaw,
     key: run.key,
+    tags: run.tags,
+    retry: run.retry,
+    startAt: run.startAt,
     expiresAt: run.expiresAt,
     deadlineAt: run.deadlineAt,
     parentId: run.parentId,
@@ -46,6 +59,8 @@ function snapshotRun(run: Run): StoreSnapshot["runs"][number] {
     output: snapshotPayload(end?.output ?? null),
     error: snapshotPayload(end?.error ?? null),
     endedAt: end?.endedAt ?? null,
+    epoch: end?.epoch ?? null,
+    attempt: end?.attempt ?? null,
   };
 }
 
@@ -58,7 +73,7 @@ function snapshotRooms(runs: readonly Run[]): Pick<StoreSnapshot, "ready" | "lea
     const row = { runId, ...numbersOf(room) };
     switch (room.kind) {
       case "ready":
-        ready.push({ ...row, told: room.told, readyAt: room.mark.readyAt });
+        ready.push({ ...row, told: room.told, readyAt: room.mark.readyAt, expiresAt: room.expiresAt });
         break;
       case "lease": {
         const { told, workerId, claimedAt, begunAt, crashLimit } = room;

@@ -2,6 +2,7 @@ import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
 import type { RunId } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
+import type { RetryPolicy } from "../core/retry.ts";
 import type { EndStatus, ParkReason } from "../core/run-status.ts";
 import type { Mark } from "../store/lease.ts";
 import type { Topic } from "../store/message.ts";
@@ -21,6 +22,8 @@ export interface Numbers {
 interface ReadyRoom extends Numbers {
   readonly kind: "ready";
   readonly mark: Mark;
+  /** Not claimable any more from then on; null once it has begun. */
+  readonly expiresAt: number | null;
   told: boolean;
 }
 
@@ -59,11 +62,15 @@ export interface Run {
   readonly workflow: string;
   readonly version: number;
   readonly queue: string;
-  readonly priority: number;
+  priority: number;
   readonly input: Payload | null;
+  readonly isRaw: boolean;
   readonly key: string | null;
-  readonly expiresAt: number | null;
-  readonly deadlineAt: number | null;
+  readonly tags: readonly string[];
+  readonly retry: RetryPolicy | null;
+  startAt: number | null;
+  expiresAt: number | null;
+  deadlineAt: number | null;
   readonly parentId: RunId | null;
   readonly parentRequest: string | null;
   readonly rootId: RunId;
@@ -77,6 +84,9 @@ export interface Run {
     readonly output: Payload | null;
     readonly error: Payload | null;
     readonly endedAt: number;
+    /** As they were in its last room. */
+    readonly epoch: number;
+    readonly attempt: number;
   } | null;
 
   readonly events: Map<number, RunEvent>;
@@ -90,6 +100,8 @@ export interface Run {
 
 export interface Worker {
   readonly id: string;
+  readonly host: string;
+  readonly pid: number;
   readonly leaseMs: number;
   heardAt: number;
   endedAt: number | null;

@@ -4,7 +4,7 @@ import type { SweepAnswer, SweepRequest } from "../store/worker-record.ts";
 import { closeRun } from "./close-run.ts";
 import { isTold } from "./inbox.ts";
 import { appendEvent } from "./record.ts";
-import { giveBack, moveToReady, numbersOf } from "./rooms.ts";
+import { earliest, giveBack, moveToReady, numbersOf } from "./rooms.ts";
 import { runOf, type LeaseRoom, type Run, type State } from "./state.ts";
 import { wake } from "./wake.ts";
 import { allLeases, isOverdue } from "./workers.ts";
@@ -68,7 +68,12 @@ function recoverCrashed(state: State, run: Run, room: LeaseRoom, beganAt: number
   const suspicion = isAlone ? Math.max(room.suspicion, 2) : room.suspicion + 1;
   const seq = run.newestSeq + 1;
   const data = { json: JSON.stringify({ workerId: room.workerId, alone: isAlone }), notes: null };
-  appendEvent(state, run, { seq, kind: "attempt_crashed", name: null, attempt: room.attempt, beganAt, data });
+  appendEvent(
+    state,
+    run,
+    { seq, kind: "attempt_crashed", name: null, attempt: room.attempt, beganAt, data },
+    room.workerId,
+  );
 
   if (isSpent(state, room)) {
     appendEvent(state, run, { seq: seq + 1, kind: "failed", name: null, data: crashedError });
@@ -102,8 +107,9 @@ function expireRuns(state: State, limit: number): number {
   for (const { runId } of expired) {
     const run = runOf(state, runId);
     const seq = (run.room?.lastSeq ?? 0) + 1;
-    appendEvent(state, run, { seq, kind: "expired", name: null, data: null });
-    wake(state, closeRun(state, run, { status: "expired", output: null, error: null }));
+    const status = earliest(run.expiresAt, run.deadlineAt) === run.expiresAt ? "expired" : "timed_out";
+    appendEvent(state, run, { seq, kind: status, name: null, data: null });
+    wake(state, closeRun(state, run, { status, output: null, error: null }));
   }
   return expired.length;
 }

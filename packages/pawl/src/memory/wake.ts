@@ -45,7 +45,10 @@ function obeyResume(state: State, run: Run): void {
   if (room.kind !== "parked" || room.reason !== "paused") return;
   const seq = room.lastSeq + 1;
   appendEvent(state, run, { seq, kind: "resumed", name: null, data: null });
-  moveToReady(state, run, { ...room, lastSeq: seq }, true);
+  const numbers = { ...room, lastSeq: seq };
+  if (room.epoch === 0 && run.startAt !== null && run.startAt > state.now()) {
+    moveToParked(state, run, numbers, { reason: "delayed", dueAt: run.startAt, wants: ["cancel", "pause"] });
+  } else moveToReady(state, run, numbers, true);
 }
 
 /** A pause stays unread as long as it holds. */
@@ -60,7 +63,7 @@ function obeyPause(state: State, run: Run): void {
     state,
     run,
     { ...room, lastSeq: seq },
-    { reason: "paused", dueAt: null, wants: ["cancel", "resume"] },
+    { reason: "paused", dueAt: run.deadlineAt, wants: ["cancel", "resume"] },
   );
 }
 

@@ -5,8 +5,8 @@ import { runOf, type LeaseRoom, type Run, type State, type Worker } from "./stat
 
 export function registerWorker(state: State, worker: NewWorker): void {
   if (state.workers.has(worker.id)) return;
-  const { id, leaseMs } = worker;
-  state.workers.set(id, { id, leaseMs, heardAt: state.now(), endedAt: null, heldAtEnd: null });
+  const { id, host, pid, leaseMs } = worker;
+  state.workers.set(id, { id, host, pid, leaseMs, heardAt: state.now(), endedAt: null, heldAtEnd: null });
 }
 
 export function heartbeat(state: State, { workerId, held, claimsKnownTo }: Heartbeat): HeartbeatAnswer {

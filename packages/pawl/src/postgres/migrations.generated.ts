@@ -37,8 +37,11 @@ create table {schema}.run (
   version         integer     not null,
   priority        integer     not null,
   depth           integer     not null,
+  epoch           integer,                         -- of its last holder, once it has ended
+  attempt         integer,                         -- its last one, once it has ended
   shard           smallint    not null,
   detached        boolean,                         -- a child that outlives its parent's cancel
+  raw             boolean,                         -- true: its input has not been parsed by its workflow yet
   workflow        text        not null,
   queue           text        not null,
   status          text,                            -- how it ended; null while it lives
@@ -48,6 +51,7 @@ create table {schema}.run (
   batch_key       text,
   tenant          text,
   tags            text[],
+  retry           json,                            -- null: as its workflow says
   input           json,
   input_notes     json,
   output          json,
@@ -62,6 +66,29 @@ create table {schema}.run (
 
 -- Serves: cancelling the children of a run, listing them.
 create index run_parent on {schema}.run (parent_id) where parent_id is not null;
+
+-- The runs that ended otherwise than by completing: few, and asked for most.
+create table {schema}.stopped (
+  run_id          uuid        not null,
+  ended_at        timestamptz not null,
+  shard           smallint    not null,
+  status          text        not null,
+  error_code      text        collate "C",
+  primary key (run_id, shard)
+);
+
+-- Serves: list_runs, by status.
+create index stopped_status on {schema}.stopped (status, run_id);
+-- Serves: list_runs, by error code.
+create index stopped_error on {schema}.stopped (error_code, run_id) where error_code is not null;
+
+-- Serves: list_runs, by tag. As rows: an index on an array knows no order.
+create table {schema}.tag (
+  run_id          uuid        not null,
+  shard           smallint    not null,
+  tag             text        collate "C" not null,
+  primary key (tag, run_id, shard)
+);
 
 -- What travels with a run from room to room.
 create type {schema}.room as (
@@ -79,7 +106,7 @@ create type {schema}.room as (
 create table {schema}.ready (
   run_id          uuid        not null,
   ready_at        timestamptz not null,
-  expires_at      timestamptz,
+  expires_at      timestamptz,                     -- unless it has begun: not claimable any more
   offered_to      uuid,                            -- a worker that still has the run in its cache
   offered_until   timestamptz,
   epoch           integer     not null,
@@ -148,6 +175,8 @@ create table {schema}.parked (
   check (reason in ('delayed', 'waiting', 'retry', 'paused', 'blocked'))
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 
+-- Serves: list_runs, by the statuses that few runs have.
+create index parked_reason on {schema}.parked (reason, run_id) where reason <> 'waiting';
 -- Serves: wake_due.
 create index parked_due on {schema}.parked (shard, due_at) where due_at is not null;
 
@@ -169,7 +198,7 @@ create table {schema}.event (
   check (seq > 0),
   check (kind in ('step_intended', 'step_completed', 'step_failed', 'step_retried', 'timer_set', 'timer_fired',
     'signal_received', 'child_started', 'child_ended', 'cancel_requested', 'paused', 'resumed', 'blocked',
-    'attempt_failed', 'attempt_crashed', 'completed', 'failed', 'cancelled', 'timed_out', 'expired'))
+    'attempt_failed', 'attempt_crashed', 'input_parsed', 'rescheduled', 'redriven', 'completed', 'failed', 'cancelled', 'timed_out', 'expired'))
 );
 
 -- Serves: what happened lately, over all runs.
@@ -302,14 +331,16 @@ declare
 begin
   with born as (
     insert into {schema}.run (shard, id, workflow, version, queue, priority, input, input_notes, key, created_at,
-                              start_at, expires_at, deadline_at, parent_id, parent_request, root_id, depth)
+                              start_at, expires_at, deadline_at, parent_id, parent_request, root_id, depth,
+                              tags, retry, raw)
     select p_shard, n.id, n.workflow, n.version, n.queue, n.priority, n.input::json, n.notes::json, n.key, p_now,
            to_timestamp(n.start_ms / 1000.0), to_timestamp(n.expires_ms / 1000.0),
            least(to_timestamp(n.deadline_ms / 1000.0), parent.deadline_at),
-           n.parent_id, n.parent_request, coalesce(parent.root_id, parent.id), coalesce(parent.depth + 1, 0)
+           n.parent_id, n.parent_request, coalesce(parent.root_id, parent.id), coalesce(parent.depth + 1, 0),
+           n.tags, n.retry, n.raw
       from json_to_recordset(p_runs) as n (id uuid, workflow text, version integer, queue text, priority integer,
              input text, notes text, key text, start_ms float8, expires_ms float8, deadline_ms float8,
-             parent_id uuid, parent_request text)
+             parent_id uuid, parent_request text, tags text[], retry json, raw boolean)
       left join lateral (
         select p.id, p.root_id, p.depth, p.deadline_at
           from {schema}.run p
@@ -317,7 +348,13 @@ begin
         offset 0) parent on true
      where p_skip is null or n.id <> all (p_skip)
     on conflict (shard, id) do nothing
-    returning id, queue, workflow, version, priority, expires_at, start_at
+    returning id, queue, workflow, version, priority, least(expires_at, deadline_at) as expires_at, start_at, tags
+  ), tagged as (
+    insert into {schema}.tag (shard, run_id, tag)
+    select p_shard, b.id, t
+      from born b
+     cross join unnest(b.tags) t
+    on conflict do nothing
   ), delayed as (
     insert into {schema}.parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes,
                                  suspicion, reason, wants)
@@ -365,9 +402,10 @@ end
 $$;
 
 -- Creates runs. Answers only for runs with a key (and only when p_keyed): 'created', 'existing' or 'conflict', and the id that has the key.
+-- p_whole: all of them or none. A conflict then withholds the others, which are answered 'withheld'.
 -- Locks: the keys it inserts, in their order; waits for a key that another open transaction is inserting.
 -- Index: key_pkey. The look at taken keys is a statement of its own, so it sees what was committed while we waited.
-create function {schema}.create_runs_v1(p_shard smallint, p_runs json, p_keyed boolean)
+create function {schema}.create_runs_v1(p_shard smallint, p_runs json, p_keyed boolean, p_whole boolean)
 returns table (run_id uuid, outcome text, owner_id uuid)
 language plpgsql
 set search_path = pg_catalog
@@ -378,6 +416,7 @@ as $$
 #variable_conflict use_column
 declare
   v_now timestamptz := {clock};
+  v_answers json;
   v_skip uuid[];
 begin
   if not p_keyed then
@@ -393,26 +432,35 @@ begin
    order by n.key, n.place
   on conflict (shard, key) do nothing;
 
-  return query
-  select n.id,
-         case when k.run_id = n.id then 'created'
-              when k.workflow = n.workflow and k.version = n.version
-                   and k.input_hash is not distinct from {schema}.input_hash_v1(n.input) then 'existing'
-              else 'conflict' end,
-         k.run_id
-    from json_to_recordset(p_runs) as n (id uuid, workflow text, version integer, input text, key text)
+  select json_agg(json_build_object('id', n.id, 'owner', k.run_id, 'outcome',
+           case when k.run_id = n.id then 'created'
+                when n.must_be_new is not true and k.workflow = n.workflow and k.version = n.version
+                     and k.input_hash is not distinct from {schema}.input_hash_v1(n.input) then 'existing'
+                else 'conflict' end)),
+         array_agg(n.id) filter (where k.run_id <> n.id)
+    into v_answers, v_skip
+    from json_to_recordset(p_runs) as n (id uuid, workflow text, version integer, input text, key text, must_be_new boolean)
    cross join lateral (
      select k.run_id, k.workflow, k.version, k.input_hash
        from {schema}.key k
       where k.shard = p_shard and k.key = n.key
      offset 0) k;
 
-  select array_agg(n.id) into v_skip
-    from json_to_recordset(p_runs) as n (id uuid, key text)
-   where exists (select 1 from {schema}.key k
-                  where k.shard = p_shard and k.key = n.key and k.run_id <> n.id
-                 offset 0);
+  if p_whole and exists (select 1 from json_to_recordset(v_answers) a (outcome text) where a.outcome = 'conflict') then
+    v_skip := array(select n.id from json_to_recordset(p_runs) as n (id uuid));
+    delete from {schema}.key k
+     where k.shard = p_shard and k.key = any (array(select n.key from json_to_recordset(p_runs) as n (key text)))
+       and (k.run_id = any (v_skip)) is true
+       and not exists (select 1 from {schema}.run r where r.shard = p_shard and r.id = k.run_id offset 0);
+    return query
+    select n.id, case when a.outcome = 'conflict' then 'conflict' else 'withheld' end, coalesce(a.owner, n.id)
+      from json_to_recordset(p_runs) as n (id uuid)
+      left join json_to_recordset(v_answers) a (id uuid, owner uuid, outcome text) on a.id = n.id;
+    return;
+  end if;
 
+  return query
+  select a.id, a.outcome, a.owner from json_to_recordset(v_answers) a (id uuid, owner uuid, outcome text);
   perform {schema}.put_runs_v1(p_shard, v_now, p_runs, v_skip);
 end
 $$;
@@ -429,6 +477,8 @@ end
 $$;
 
 -- Moves claimable runs from ready to lease. Lanes are parallel arrays; each is looked at behind its own mark.
+-- What has expired is left for the sweep. A run whose first crash would fail it (crash limit 0) is not begun by its claim:
+-- an answer that is lost must cost it nothing.
 -- First peeks without locking, so that an empty look takes no transaction id, and shares the limit out
 -- over the lanes by priority and age; then locks just that many rows in each, skipping rows that others hold. The second
 -- look begins where the first one found something: rows claimed before are dead, but not free to step over.
@@ -442,7 +492,8 @@ create function {schema}.claim_runs_v1(
 returns table (
   run_id uuid, epoch integer, last_seq integer, attempt integer, failures smallint, told boolean,
   workflow text, version integer, queue text, priority integer, ready_ms float8, key text,
-  parent_id uuid, root_id uuid, depth integer, input text, notes text, created_ms float8, deadline_ms float8)
+  parent_id uuid, root_id uuid, depth integer, input text, notes text, created_ms float8, deadline_ms float8,
+  retry text, raw boolean, tags text[])
 language plpgsql
 set search_path = pg_catalog
 set plan_cache_mode = force_generic_plan
@@ -477,6 +528,7 @@ begin
          and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
          and (r.priority, r.ready_at, uuid_send(r.run_id))
              > (l.priority, coalesce(to_timestamp(l.ready_ms / 1000.0), '-infinity'), uuid_send(l.run_id))
+         and (r.expires_at <= v_now) is not true
        order by r.priority, r.ready_at, uuid_send(r.run_id)
        limit 1) f on true
     left join lateral (
@@ -513,6 +565,7 @@ begin
                     where r.shard = p_shard and r.suspect = p_suspects and r.queue = p_queues[l.lane]
                       and r.workflow = p_workflows[l.lane] and r.version = p_versions[l.lane]
                       and (r.priority, r.ready_at, uuid_send(r.run_id)) >= (l.priority, l.ready_at, uuid_send(l.run_id))
+                      and (r.expires_at <= v_now) is not true
                     order by r.priority, r.ready_at, uuid_send(r.run_id)
                     limit p_limit) r
                  order by r.priority, r.ready_at, r.run_id
@@ -532,6 +585,7 @@ begin
           where r.shard = p_shard and r.suspect = p_suspects and r.queue = p_queues[l.lane]
             and r.workflow = p_workflows[l.lane] and r.version = p_versions[l.lane]
             and (r.priority, r.ready_at, uuid_send(r.run_id)) >= (l.priority, l.ready_at, uuid_send(l.run_id))
+            and (r.expires_at <= v_now) is not true
           order by r.priority, r.ready_at, uuid_send(r.run_id)
           limit l.quota
             for update skip locked) r
@@ -544,19 +598,20 @@ begin
     ), held as (
       insert into {schema}.lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
                                   crashes, suspicion, crash_limit, told)
-      select p_shard, g.run_id, p_worker, v_now, case when p_begin then v_now end, g.epoch, g.last_seq, g.attempt,
+      select p_shard, g.run_id, p_worker, v_now, case when p_begin and g.crash_limit > 0 then v_now end, g.epoch, g.last_seq, g.attempt,
              g.failures, g.crashes, g.suspicion, g.crash_limit, g.told
         from gone g
     ), claimed as materialized (
       select r.id, r.workflow, r.version, r.queue, r.key, r.parent_id, r.root_id, r.depth, r.input, r.input_notes,
-             r.created_at, r.deadline_at
+             r.created_at, r.deadline_at, r.retry, r.raw, r.tags
         from {schema}.run r
        where r.shard = p_shard and r.id = any (array(select g.run_id from gone g))
     )
     select g.run_id, g.epoch, g.last_seq, g.attempt, g.failures, g.told,
            r.workflow, r.version, r.queue, g.priority, floor(extract(epoch from g.ready_at) * 1000)::float8, r.key,
            r.parent_id, r.root_id, r.depth, r.input::text, r.input_notes::text,
-           floor(extract(epoch from r.created_at) * 1000)::float8, floor(extract(epoch from r.deadline_at) * 1000)::float8
+           floor(extract(epoch from r.created_at) * 1000)::float8, floor(extract(epoch from r.deadline_at) * 1000)::float8,
+           r.retry::text, r.raw, r.tags
       from gone g
       join claimed r on r.id = g.run_id;
 
@@ -578,7 +633,7 @@ begin
 
   return query select null::uuid, null::integer, null::integer, null::integer, null::smallint, v_suspects_waiting,
     null, null::integer, null, null::integer, null::float8, null, null::uuid, null::uuid, null::integer, null, null,
-    floor(extract(epoch from v_now) * 1000)::float8, null::float8;
+    floor(extract(epoch from v_now) * 1000)::float8, null::float8, null, null::boolean, null::text[];
 end
 $$;
 
@@ -627,8 +682,9 @@ end
 $$;
 
 -- Ends runs that are in no room any more: the run's row, its parent's message, the hint. Answers the live parents to wake.
+-- p_epochs, p_attempts: as they were in the room, for a redrive to go on from.
 create function {schema}.finish_runs_v1(
-  p_shard smallint, p_now timestamptz, p_runs uuid[], p_statuses text[],
+  p_shard smallint, p_now timestamptz, p_runs uuid[], p_epochs integer[], p_attempts integer[], p_statuses text[],
   p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[])
 returns uuid[]
 language plpgsql
@@ -637,9 +693,9 @@ declare
   v_parents uuid[];
 begin
   with target as materialized (
-    select r.place, i.status, i.output, i.output_notes, i.error, i.error_notes
-      from unnest(p_runs, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes)
-           i (id, status, output, output_notes, error, error_notes)
+    select r.place, i.epoch, i.attempt, i.status, i.output, i.output_notes, i.error, i.error_notes
+      from unnest(p_runs, p_epochs, p_attempts, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes)
+           i (id, epoch, attempt, status, output, output_notes, error, error_notes)
      cross join lateral (
        select r.ctid as place
          from {schema}.run r
@@ -648,10 +704,15 @@ begin
   ), done as (
     update {schema}.run r
        set status = t.status, output = t.output::json, output_notes = t.output_notes::json,
-           error = t.error::json, error_notes = t.error_notes::json, ended_at = p_now
+           error = t.error::json, error_notes = t.error_notes::json, ended_at = p_now, epoch = t.epoch, attempt = t.attempt
       from target t
      where r.ctid = t.place
     returning r.id, r.parent_id, r.parent_request, r.status, r.output, r.error
+  ), stopped as (
+    insert into {schema}.stopped (shard, run_id, ended_at, status, error_code)
+    select p_shard, d.id, p_now, d.status, left(d.error ->> 'code', 255)
+      from done d
+     where d.status <> 'completed'
   ), told as (
     insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data)
     select p_shard, d.parent_id, d.id, p_now, 'child', d.parent_request,
@@ -686,11 +747,11 @@ begin
   with put as (
     insert into {schema}.ready (shard, run_id, ready_at, expires_at, epoch, last_seq, attempt, priority, version,
                                 failures, crashes, suspicion, told, queue, workflow)
-    select p_shard, m.run_id, p_now, r.expires_at, m.epoch, m.last_seq, m.attempt, r.priority, r.version,
+    select p_shard, m.run_id, p_now, case when m.epoch = 0 then least(r.expires_at, r.deadline_at) end, m.epoch, m.last_seq, m.attempt, r.priority, r.version,
            m.failures, m.crashes, m.suspicion, m.told, r.queue, r.workflow
       from unnest(p_rooms) m
      cross join lateral (
-       select r.expires_at, r.priority, r.version, r.queue, r.workflow
+       select r.expires_at, r.deadline_at, r.priority, r.version, r.queue, r.workflow
          from {schema}.run r
         where r.shard = p_shard and r.id = m.run_id
        offset 0) r
@@ -770,6 +831,7 @@ as $$
 declare
   v_ended uuid[];
   v_seqs integer[];
+  v_attempts integer[];
 begin
   -- Two statements: a due timer may move a run from parked to ready in between.
   with gone as (
@@ -777,17 +839,18 @@ begin
      where p.shard = p_shard and p.run_id = any (p_runs) and p.epoch = 0
        and exists (select 1 from {schema}.inbox i
                     where i.shard = p_shard and i.run_id = p.run_id and i.taken_seq is null and i.topic = 'cancel' offset 0)
-    returning p.run_id, p.last_seq
+    returning p.run_id, p.last_seq, p.attempt
   )
-  select array_agg(g.run_id), array_agg(g.last_seq) into v_ended, v_seqs from gone g;
+  select array_agg(g.run_id), array_agg(g.last_seq), array_agg(g.attempt) into v_ended, v_seqs, v_attempts from gone g;
   with gone as (
     delete from {schema}.ready y
      where y.shard = p_shard and y.run_id = any (p_runs) and y.epoch = 0
        and exists (select 1 from {schema}.inbox i
                     where i.shard = p_shard and i.run_id = y.run_id and i.taken_seq is null and i.topic = 'cancel' offset 0)
-    returning y.run_id, y.last_seq
+    returning y.run_id, y.last_seq, y.attempt
   )
-  select v_ended || array_agg(g.run_id), v_seqs || array_agg(g.last_seq) into v_ended, v_seqs from gone g;
+  select v_ended || array_agg(g.run_id), v_seqs || array_agg(g.last_seq), v_attempts || array_agg(g.attempt)
+    into v_ended, v_seqs, v_attempts from gone g;
   if v_ended is null then
     return;
   end if;
@@ -813,11 +876,12 @@ begin
   select p_shard, f.run_id, f.last_seq + 2, p_now, 'cancelled', null, null from first f;
 
   perform {schema}.wake_runs_v1(p_shard, p_now, {schema}.finish_runs_v1(p_shard, p_now, v_ended,
+    array_fill(0, array[cardinality(v_ended)]), v_attempts,
     array_fill('cancelled'::text, array[cardinality(v_ended)]), null, null, null, null));
 end
 $$;
 
--- Lets paused runs go on. The pauses up to the newest resume are void.
+-- Lets paused runs go on, or wait for their start again. The pauses up to the newest resume are void.
 create function {schema}.resume_runs_v1(p_shard smallint, p_now timestamptz, p_runs uuid[])
 returns void
 language plpgsql
@@ -847,6 +911,30 @@ begin
   )
   select array_agg(r.run_id) into v_resumed from resumed r;
 
+  with delayed as materialized (
+    select p.place, r.start_at
+      from unnest(v_resumed) w (run_id)
+     cross join lateral (
+       select p.ctid as place
+         from {schema}.parked p
+        where p.shard = p_shard and p.run_id = w.run_id and p.reason = 'paused' and p.epoch = 0
+          for update) p
+     cross join lateral (
+       select r.start_at
+         from {schema}.run r
+        where r.shard = p_shard and r.id = w.run_id
+       offset 0) r
+     where r.start_at > p_now
+  ), still as (
+    update {schema}.parked p
+       set reason = 'delayed', due_at = d.start_at, wants = '{cancel,pause}', last_seq = p.last_seq + 1, parked_at = p_now
+      from delayed d
+     where p.ctid = d.place
+    returning p.run_id, p.last_seq
+  )
+  insert into {schema}.event (shard, run_id, seq, at, kind)
+  select p_shard, s.run_id, s.last_seq, p_now, 'resumed' from still s;
+
   with woken as (
     delete from {schema}.parked p
      where p.shard = p_shard and p.run_id = any (v_resumed) and p.reason = 'paused'
@@ -861,7 +949,7 @@ begin
 end
 $$;
 
--- Holds runs with an unread pause: it stays unread, and keeps them so. A cancel goes before a pause.
+-- Holds runs with an unread pause: it stays unread, and keeps them so. A cancel goes before a pause, and a deadline goes on.
 create function {schema}.pause_runs_v1(p_shard smallint, p_now timestamptz, p_runs uuid[])
 returns void
 language plpgsql
@@ -879,7 +967,8 @@ begin
   -- Two statements: a due timer may move a run from parked to ready in between.
   with still as (
     update {schema}.parked p
-       set reason = 'paused', due_at = null, wants = '{cancel,resume}', last_seq = p.last_seq + 1, parked_at = p_now
+       set reason = 'paused', wants = '{cancel,resume}', last_seq = p.last_seq + 1, parked_at = p_now,
+           due_at = (select r.deadline_at from {schema}.run r where r.shard = p_shard and r.id = p.run_id offset 0)
      where p.shard = p_shard and p.run_id = any (v_paused) and p.reason <> 'paused'
     returning p.run_id, p.last_seq
   )
@@ -891,9 +980,10 @@ begin
      where y.shard = p_shard and y.run_id = any (v_paused)
     returning y.run_id, y.epoch, y.last_seq + 1 as last_seq, y.attempt, y.failures, y.crashes, y.suspicion
   ), put as (
-    insert into {schema}.parked (shard, run_id, parked_at, epoch, last_seq, attempt, failures, crashes, suspicion,
+    insert into {schema}.parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes, suspicion,
                                  reason, wants)
-    select p_shard, g.run_id, p_now, g.epoch, g.last_seq, g.attempt, g.failures, g.crashes, g.suspicion,
+    select p_shard, g.run_id, p_now,
+           (select r.deadline_at from {schema}.run r where r.shard = p_shard and r.id = g.run_id offset 0), g.epoch, g.last_seq, g.attempt, g.failures, g.crashes, g.suspicion,
            'paused', '{cancel,resume}'::text[]
       from gone g
   )
@@ -1236,6 +1326,7 @@ declare
   v_locked uuid[];
   v_held uuid[];
   v_lost uuid[];
+  v_attempts integer[];
   v_now timestamptz;
 begin
   v_parents := {schema}.parents_of_v1(p_shard, p_runs);
@@ -1265,34 +1356,55 @@ begin
     perform {schema}.put_children_v1(p_shard, v_now, p_children, v_lost);
     v_children := {schema}.stopped_children_v1(p_shard, p_runs, p_statuses);
   end if;
+  v_attempts := array(
+    select l.attempt
+      from unnest(p_runs) with ordinality i (run_id, place)
+      left join lateral (
+        select l.attempt from {schema}.lease l where l.shard = p_shard and l.run_id = i.run_id offset 0) l on true
+     order by i.place);
   delete from {schema}.lease l where l.shard = p_shard and l.run_id = any (v_held);
 
   if v_lost is null then
-    v_parents := {schema}.finish_runs_v1(p_shard, v_now, p_runs, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes);
+    v_parents := {schema}.finish_runs_v1(p_shard, v_now, p_runs, p_epochs, v_attempts, p_statuses, p_outputs, p_output_notes,
+                                         p_errors, p_error_notes);
   else
     v_parents := (
-      select {schema}.finish_runs_v1(p_shard, v_now, array_agg(i.id), array_agg(i.status), array_agg(i.output),
-                                     array_agg(i.output_notes), array_agg(i.error), array_agg(i.error_notes))
-        from unnest(p_runs, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes)
-             i (id, status, output, output_notes, error, error_notes)
+      select {schema}.finish_runs_v1(p_shard, v_now, array_agg(i.id), array_agg(i.epoch), array_agg(i.attempt),
+                                     array_agg(i.status), array_agg(i.output), array_agg(i.output_notes),
+                                     array_agg(i.error), array_agg(i.error_notes))
+        from unnest(p_runs, p_epochs, v_attempts, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes)
+             i (id, epoch, attempt, status, output, output_notes, error, error_notes)
        where i.id = any (v_held)
       having count(*) > 0);
   end if;
 
   if v_children is not null then
-    with told as (
-      insert into {schema}.inbox (shard, run_id, id, sent_at, topic, data)
-      select p_shard, c.id, (left(c.id::text, 24) || right(c.parent_id::text, 12))::uuid, v_now, 'cancel', '{"reason":"parent"}'::json
-        from {schema}.run c
-       where c.shard = p_shard and c.id = any (v_children) and (c.parent_id = any (v_held)) is true and c.status is null
-      on conflict do nothing
-      returning run_id
-    )
-    select v_parents || array_agg(t.run_id) into v_parents from told t;
+    v_parents := v_parents || {schema}.cancel_children_v1(p_shard, v_now, v_children, v_held);
   end if;
   perform {schema}.wake_runs_v1(p_shard, v_now, v_parents);
 
   return query select h from unnest(v_held) h;
+end
+$$;
+
+-- Asks live children of these parents to stop. Answers those it told, for the caller to wake.
+create function {schema}.cancel_children_v1(p_shard smallint, p_now timestamptz, p_children uuid[], p_parents uuid[])
+returns uuid[]
+language plpgsql
+as $$
+declare
+  v_told uuid[];
+begin
+  with told as (
+    insert into {schema}.inbox (shard, run_id, id, sent_at, topic, data)
+    select p_shard, c.id, (left(c.id::text, 24) || right(c.parent_id::text, 12))::uuid, p_now, 'cancel', '{"reason":"parent"}'::json
+      from {schema}.run c
+     where c.shard = p_shard and c.id = any (p_children) and (c.parent_id = any (p_parents)) is true and c.status is null
+    on conflict do nothing
+    returning run_id
+  )
+  select array_agg(t.run_id) into v_told from told t;
+  return v_told;
 end
 $$;
 
@@ -1840,6 +1952,8 @@ as $$
 declare
   v_runs uuid[];
   v_failed uuid[];
+  v_epochs integer[];
+  v_attempts integer[];
   v_error text := '{"name":"PawlError","code":"WORKER_CRASHED","message":"The worker died while it ran this, as often as the crash limit allows."}';
 begin
   v_runs := array(select l.run_id from {schema}.lease l
@@ -1876,7 +1990,7 @@ begin
   with gone as (
     delete from {schema}.lease l
      where l.shard = p_shard and l.run_id = any (v_runs) and l.began_at is not null and l.crashes >= l.crash_limit
-    returning l.run_id
+    returning l.run_id, l.epoch, l.attempt - 1 as attempt
   ), fact as (
     insert into {schema}.event (shard, run_id, seq, at, kind, data)
     select p_shard, g.run_id,
@@ -1884,12 +1998,12 @@ begin
            p_now, 'failed', v_error::json
       from gone g
   )
-  select array_agg(g.run_id) into v_failed from gone g;
+  select array_agg(g.run_id), array_agg(g.epoch), array_agg(g.attempt) into v_failed, v_epochs, v_attempts from gone g;
 
   -- Before the parents are told: one of them may be among those given back.
   perform {schema}.return_leases_v1(p_shard, p_now, v_runs);
   if v_failed is not null then
-    perform {schema}.wake_runs_v1(p_shard, p_now, {schema}.finish_runs_v1(p_shard, p_now, v_failed,
+    perform {schema}.wake_runs_v1(p_shard, p_now, {schema}.finish_runs_v1(p_shard, p_now, v_failed, v_epochs, v_attempts,
       array_fill('failed'::text, array[cardinality(v_failed)]), null, null,
       array_fill(v_error, array[cardinality(v_failed)]), null));
   end if;
@@ -1897,13 +2011,16 @@ begin
 end
 $$;
 
--- Ends locked runs that nobody began in time.
+-- Ends locked runs that nobody began in time: before they expired, or before their deadline.
 create function {schema}.expire_runs_v1(p_shard smallint, p_now timestamptz, p_runs uuid[])
 returns integer
 language plpgsql
 as $$
 declare
   v_expired uuid[];
+  v_epochs integer[];
+  v_attempts integer[];
+  v_statuses text[];
 begin
   with late as materialized (
     select y.ctid as place
@@ -1914,15 +2031,22 @@ begin
   ), gone as (
     delete from {schema}.ready y using late
      where y.ctid = late.place
-    returning y.run_id, y.last_seq
+    returning y.run_id, y.last_seq, y.epoch, y.attempt, y.expires_at
+  ), ended as materialized (
+    select g.run_id, g.last_seq, g.epoch, g.attempt,
+           case when g.expires_at = r.expires_at then 'expired' else 'timed_out' end as status
+      from gone g
+     cross join lateral (
+       select r.expires_at from {schema}.run r where r.shard = p_shard and r.id = g.run_id offset 0) r
   ), fact as (
     insert into {schema}.event (shard, run_id, seq, at, kind)
-    select p_shard, g.run_id, g.last_seq + 1, p_now, 'expired' from gone g
+    select p_shard, e.run_id, e.last_seq + 1, p_now, e.status from ended e
   )
-  select array_agg(g.run_id) into v_expired from gone g;
+  select array_agg(e.run_id), array_agg(e.epoch), array_agg(e.attempt), array_agg(e.status)
+    into v_expired, v_epochs, v_attempts, v_statuses from ended e;
   if v_expired is not null then
-    perform {schema}.wake_runs_v1(p_shard, p_now, {schema}.finish_runs_v1(p_shard, p_now, v_expired,
-      array_fill('expired'::text, array[cardinality(v_expired)]), null, null, null, null));
+    perform {schema}.wake_runs_v1(p_shard, p_now, {schema}.finish_runs_v1(p_shard, p_now, v_expired, v_epochs, v_attempts,
+      v_statuses, null, null, null, null));
   end if;
   return coalesce(cardinality(v_expired), 0);
 end
@@ -1945,8 +2069,8 @@ select r.id, r.workflow, r.version, r.queue, r.priority,
             when p.reason in ('waiting', 'retry') then 'waiting'
             else p.reason end as status,
        r.key, r.tags, r.parent_id, coalesce(r.root_id, r.id) as root_id, r.depth,
-       coalesce(l.epoch, y.epoch, p.epoch) as epoch,
-       coalesce(l.attempt, y.attempt, p.attempt) as attempt,
+       coalesce(l.epoch, y.epoch, p.epoch, r.epoch) as epoch,
+       coalesce(l.attempt, y.attempt, p.attempt, r.attempt) as attempt,
        coalesce(l.failures, y.failures, p.failures) as failures,
        coalesce(l.crashes, y.crashes, p.crashes) as crashes,
        l.worker_id, l.claimed_at, p.reason as park_reason, p.due_at, p.wants,
@@ -1974,6 +2098,27 @@ create view {schema}.steps as
 select e.run_id, e.seq, e.name, e.kind, e.attempt, e.began_at, e.at as ended_at, e.data, e.notes, e.shard
   from {schema}.event e
  where e.kind in ('step_completed', 'step_failed');
+
+-- Every finished attempt, once and for ever: how it went, when, and in whose hands. began_at is when the worker that finished
+-- it took the run: an attempt may sleep and go on elsewhere.
+create view {schema}.attempts as
+select e.run_id, e.seq, e.attempt,
+       case e.kind when 'attempt_failed' then 'failed' when 'attempt_crashed' then 'crashed' else e.kind end as outcome,
+       e.kind = 'attempt_failed'
+         or e.kind = 'attempt_crashed'
+            and not exists (select 1 from {schema}.event f
+                             where f.shard = e.shard and f.run_id = e.run_id and f.seq = e.seq + 1 and f.kind = 'failed'
+                            offset 0) as will_retry,
+       e.began_at, e.at as ended_at,
+       case when e.kind = 'attempt_crashed' then 'WORKER_CRASHED'
+            when e.kind in ('attempt_failed', 'failed') then e.data ->> 'code' end as error_code,
+       case when e.kind in ('attempt_failed', 'failed') then e.data ->> 'message' end as error_message,
+       e.worker_id, w.host, w.pid, e.data, e.notes, e.shard
+  from {schema}.event e
+  left join lateral (
+    select w.host, w.pid from {schema}.worker w where w.id = e.worker_id offset 0) w on true
+ where e.kind in ('attempt_failed', 'attempt_crashed', 'completed', 'failed', 'cancelled', 'timed_out')
+   and e.attempt is not null;
 `,
   },
   {
@@ -1987,7 +2132,7 @@ select e.run_id, e.seq, e.name, e.kind, e.attempt, e.began_at, e.at as ended_at,
 -- A run's history, unfenced, in order. Index: event_pkey.
 create function {schema}.load_history_v1(p_shard smallint, p_run uuid, p_after_seq integer)
 returns table (seq integer, kind text, name text, attempt integer, data text, notes text,
-               at_ms float8, began_ms float8, due_ms float8)
+               at_ms float8, began_ms float8, due_ms float8, worker_id uuid)
 language plpgsql stable
 set search_path = pg_catalog
 set plan_cache_mode = force_generic_plan
@@ -2000,7 +2145,8 @@ begin
   select e.seq, e.kind, e.name, e.attempt, e.data::text, e.notes::text,
          floor(extract(epoch from e.at) * 1000)::float8,
          floor(extract(epoch from e.began_at) * 1000)::float8,
-         floor(extract(epoch from e.due_at) * 1000)::float8
+         floor(extract(epoch from e.due_at) * 1000)::float8,
+         e.worker_id
     from {schema}.event e
    where e.shard = p_shard and e.run_id = p_run and e.seq > p_after_seq
    order by e.seq;
@@ -2037,11 +2183,19 @@ begin
 end
 $$;
 
--- Runs as people see them, newest first, older than p_before. Null stands for any.
--- Index: run_pkey, backwards; what the filters leave out is stepped over.
+-- Runs as people see them, newest first: older than p_before, newer than p_after. Null stands for any.
+-- The narrowest filter leads, and the others are asked of what it finds:
+--   error code       stopped_error
+--   tags             tag_pkey, by the first of them
+--   status           stopped_status for failed, cancelled, timed_out and expired; ready_pkey, lease_pkey, parked_pkey and
+--                    parked_reason for those that live; run_pkey for completed
+--   anything else    run_pkey
+-- Looks at no more than p_look runs. next_id, the same in every row, says where to go on, if there may be more: a page may
+-- be short, or be one row without a run.
 create function {schema}.list_runs_v1(
-  p_shard smallint, p_before uuid, p_status text, p_workflow text, p_queue text, p_limit integer)
-returns setof {schema}.runs
+  p_shard smallint, p_before uuid, p_after uuid, p_status text, p_workflow text, p_queue text, p_tags text[],
+  p_error_code text, p_limit integer, p_look integer)
+returns table (next_id uuid, run {schema}.runs)
 language plpgsql stable
 set search_path = pg_catalog
 set plan_cache_mode = force_generic_plan
@@ -2050,17 +2204,453 @@ set enable_bitmapscan = off
 set enable_sort = off
 set jit = off
 as $$
+#variable_conflict use_column
+declare
+  v_before uuid := coalesce(p_before, 'ffffffff-ffff-ffff-ffff-ffffffffffff');
+  v_after uuid := coalesce(p_after, '00000000-0000-0000-0000-000000000000');
+  v_look uuid[];
+  v_found uuid[];
+  v_next uuid;
+begin
+  if p_error_code is not null then
+    v_look := array(select s.run_id from {schema}.stopped s
+                     where s.shard = p_shard and s.error_code = p_error_code and s.run_id < v_before and s.run_id > v_after
+                     order by s.error_code desc, s.run_id desc limit p_look);
+  elsif p_tags is not null then
+    v_look := array(select t.run_id from {schema}.tag t
+                     where t.shard = p_shard and t.tag = p_tags[1] and t.run_id < v_before and t.run_id > v_after
+                     order by t.tag desc, t.run_id desc limit p_look);
+  elsif p_status in ('failed', 'cancelled', 'timed_out', 'expired') then
+    v_look := array(select s.run_id from {schema}.stopped s
+                     where s.shard = p_shard and s.status = p_status and s.run_id < v_before and s.run_id > v_after
+                     order by s.status desc, s.run_id desc limit p_look);
+  elsif p_status = 'running' then
+    v_look := array(select l.run_id from {schema}.lease l
+                     where l.shard = p_shard and l.run_id < v_before and l.run_id > v_after
+                     order by l.run_id desc limit p_look);
+  elsif p_status in ('paused', 'blocked') then
+    v_look := array(select p.run_id from {schema}.parked p
+                     where p.shard = p_shard and p.reason = p_status and p.reason <> 'waiting'
+                       and p.run_id < v_before and p.run_id > v_after
+                     order by p.reason desc, p.run_id desc limit p_look);
+  elsif p_status = 'waiting' then
+    v_look := array(select p.run_id from {schema}.parked p
+                     where p.shard = p_shard and p.run_id < v_before and p.run_id > v_after
+                     order by p.run_id desc limit p_look);
+  elsif p_status = 'pending' then
+    v_look := array(select m.run_id
+                      from ((select y.run_id from {schema}.ready y
+                              where y.shard = p_shard and y.run_id < v_before and y.run_id > v_after
+                              order by y.run_id desc limit p_look)
+                            union all
+                            (select p.run_id from {schema}.parked p
+                              where p.shard = p_shard and p.reason = 'delayed' and p.run_id < v_before and p.run_id > v_after
+                              order by p.reason desc, p.run_id desc limit p_look)) m
+                     order by m.run_id desc limit p_look);
+  else
+    v_look := array(select r.id from {schema}.run r
+                     where r.shard = p_shard and r.id < v_before and r.id > v_after
+                     order by r.id desc limit p_look);
+  end if;
+
+  v_found := array(
+    select r.id
+      from unnest(v_look) with ordinality c (id, place)
+     cross join lateral (
+       select r.id
+         from {schema}.runs r
+        where r.shard = p_shard and r.id = c.id
+          and (p_status is null or r.status = p_status)
+          and (p_workflow is null or r.workflow = p_workflow)
+          and (p_queue is null or r.queue = p_queue)
+          and (p_tags is null or r.tags @> p_tags)
+       offset 0) r
+     limit p_limit);
+  if cardinality(v_found) = p_limit then
+    v_next := v_found[p_limit];
+  elsif cardinality(v_look) = p_look then
+    v_next := v_look[p_look];
+  end if;
+
+  if v_found = '{}' then
+    return query select v_next, null::{schema}.runs where v_next is not null;
+    return;
+  end if;
+  return query
+  select v_next, r
+    from unnest(v_found) with ordinality f (id, place)
+   cross join lateral (
+     select r from {schema}.runs r where r.shard = p_shard and r.id = f.id offset 0) r;
+end
+$$;
+
+-- The run that a key belongs to. Index: key_pkey.
+create function {schema}.find_key_v1(p_shard smallint, p_key text)
+returns uuid
+language plpgsql stable
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+begin
+  return (select k.run_id from {schema}.key k where k.shard = p_shard and k.key = p_key);
+end
+$$;
+
+-- How many runs there are in each status. Counts up to p_most of a kind; beyond that it takes the server's own statistics,
+-- and says so. Index: the primary keys, parked_reason, stopped_status.
+create function {schema}.count_runs_v1(p_shard smallint, p_most integer)
+returns table (status text, n bigint, is_exact boolean)
+language plpgsql stable
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+  v_ready bigint := (select count(*) from (select 1 from {schema}.ready y where y.shard = p_shard limit p_most) y);
+  v_held bigint := (select count(*) from (select 1 from {schema}.lease l where l.shard = p_shard limit p_most) l);
+  v_parked bigint := (select count(*) from (select 1 from {schema}.parked p where p.shard = p_shard limit p_most) p);
+  v_delayed bigint := (select count(*) from (select 1 from {schema}.parked p
+                                              where p.shard = p_shard and p.reason = 'delayed' limit p_most) p);
+  v_paused bigint := (select count(*) from (select 1 from {schema}.parked p
+                                             where p.shard = p_shard and p.reason = 'paused' limit p_most) p);
+  v_blocked bigint := (select count(*) from (select 1 from {schema}.parked p
+                                              where p.shard = p_shard and p.reason = 'blocked' limit p_most) p);
+  v_stopped bigint := (select count(*) from (select 1 from {schema}.stopped s where s.shard = p_shard limit p_most) s);
+  v_all bigint := (select count(*) from (select 1 from {schema}.run r where r.shard = p_shard limit p_most) r);
+  v_exact boolean := v_all < p_most;
+begin
+  if not v_exact then
+    v_ready := {schema}.estimate_rows_v1('{schema}.ready', v_ready, p_most);
+    v_held := {schema}.estimate_rows_v1('{schema}.lease', v_held, p_most);
+    v_parked := {schema}.estimate_rows_v1('{schema}.parked', v_parked, p_most);
+    v_stopped := {schema}.estimate_rows_v1('{schema}.stopped', v_stopped, p_most);
+    v_all := {schema}.estimate_rows_v1('{schema}.run', v_all, p_most);
+  end if;
+  return query
+  select c.status, c.n, c.is_exact
+    from (values ('pending', v_ready + v_delayed, v_ready < p_most and v_delayed < p_most),
+                 ('running', v_held, v_held < p_most),
+                 ('waiting', greatest(v_parked - v_delayed - v_paused - v_blocked, 0), v_parked < p_most),
+                 ('paused', v_paused, v_paused < p_most),
+                 ('blocked', v_blocked, v_blocked < p_most),
+                 ('completed', greatest(v_all - v_ready - v_held - v_parked - v_stopped, 0), v_exact)) c (status, n, is_exact);
+  return query
+  select s.status, s.n, s.n < p_most
+    from unnest('{failed,cancelled,timed_out,expired}'::text[]) k (status)
+   cross join lateral (
+     select k.status, count(*) as n
+       from (select 1 from {schema}.stopped s where s.shard = p_shard and s.status = k.status limit p_most) s) s;
+end
+$$;
+
+-- The rows of a table, as the statistics have them; what was counted, where that is less than the most that is counted.
+create function {schema}.estimate_rows_v1(p_table regclass, p_counted bigint, p_most integer)
+returns bigint
+language plpgsql stable
+as $$
+begin
+  if p_counted < p_most then
+    return p_counted;
+  end if;
+  return greatest(p_most, (select greatest(s.n_live_tup, c.reltuples::bigint)
+                             from pg_catalog.pg_class c
+                             left join pg_catalog.pg_stat_all_tables s on s.relid = c.oid
+                            where c.oid = p_table));
+end
+$$;
+
+-- What waits to be claimed, by lane: how many (up to p_most a lane), and since when the oldest.
+-- Index: ready_claim, one step a lane and priority.
+create function {schema}.backlog_v1(p_shard smallint, p_most integer)
+returns table (queue text, workflow text, version integer, n bigint, is_exact boolean, oldest_ms float8)
+language plpgsql stable
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+#variable_conflict use_column
 begin
   return query
-  select r.*
-    from {schema}.runs r
-   where r.shard = p_shard
-     and r.id < coalesce(p_before, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
-     and (p_status is null or r.status = p_status)
-     and (p_workflow is null or r.workflow = p_workflow)
-     and (p_queue is null or r.queue = p_queue)
-   order by r.id desc
-   limit p_limit;
+  with recursive lane as (
+    (select y.queue, y.workflow, y.version, y.suspect, y.priority, y.ready_at
+       from {schema}.ready y
+      order by y.queue, y.workflow, y.version, y.suspect, y.priority, y.ready_at
+      limit 1)
+    union all
+    select n.queue, n.workflow, n.version, n.suspect, n.priority, n.ready_at
+      from lane l
+     cross join lateral (
+       select y.queue, y.workflow, y.version, y.suspect, y.priority, y.ready_at
+         from {schema}.ready y
+        where (y.queue, y.workflow, y.version, y.suspect, y.priority) > (l.queue, l.workflow, l.version, l.suspect, l.priority)
+        order by y.queue, y.workflow, y.version, y.suspect, y.priority, y.ready_at
+        limit 1) n
+  ), kind as (
+    select l.queue, l.workflow, l.version, min(l.ready_at) as oldest_at
+      from lane l
+     group by l.queue, l.workflow, l.version
+  )
+  select k.queue, k.workflow, k.version, c.n, c.n < p_most, floor(extract(epoch from k.oldest_at) * 1000)::float8
+    from kind k
+   cross join lateral (
+     select count(*) as n
+       from (select 1 from {schema}.ready y
+              where y.shard = p_shard and y.queue = k.queue and y.workflow = k.workflow and y.version = k.version
+              limit p_most) y) c
+   order by k.queue, k.workflow, k.version;
+end
+$$;
+
+-- The finished attempts of a run, with who made them. Index: event_pkey, worker_pkey.
+create function {schema}.read_attempts_v1(p_shard smallint, p_run uuid)
+returns setof {schema}.attempts
+language plpgsql stable
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+begin
+  return query select a.* from {schema}.attempts a where a.shard = p_shard and a.run_id = p_run order by a.seq;
+end
+$$;
+`,
+  },
+  {
+    version: 9,
+    name: "control",
+    transaction: true,
+    breaking: false,
+    sql: `-- What operators do to runs, whoever holds them: terminate, redrive, reschedule. One run row is locked before its rooms are
+-- looked at. The rooms are visited in the order in which a run moves without that lock: parked, ready, lease. Only a holder
+-- that gives its run back moves it from lease to ready, so a run that was met nowhere is looked for again.
+
+-- Ends a run at once, without its code. Its holder, if it has one, finds its lease gone.
+-- Answers 'terminated', 'ended' or 'missing'. Fails with 40001 if it must be tried again.
+-- Locks: run rows of the run, its parent and its live children, in id order; then its room.
+-- Index: run_pkey, run_parent, the rooms' primary keys, event_pkey.
+create function {schema}.terminate_run_v1(p_shard smallint, p_run uuid, p_data text, p_notes text)
+returns text
+language plpgsql
+set search_path = pg_catalog
+set lock_timeout = '250ms'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+declare
+  v_locked uuid[] := p_run || {schema}.parents_of_v1(p_shard, array[p_run])
+                  || {schema}.stopped_children_v1(p_shard, array[p_run], '{cancelled}');
+  v_children uuid[];
+  v_status text;
+  v_epoch integer;
+  v_attempt integer;
+  v_began_at timestamptz;
+  v_worker uuid;
+  v_seq integer;
+  v_now timestamptz;
+  v_wake uuid[];
+begin
+  perform 1 from (select 1 from {schema}.run r
+                   where r.shard = p_shard and r.id = any (v_locked)
+                   order by r.id for no key update) r;
+  v_now := {clock};
+  select r.status into v_status from {schema}.run r where r.shard = p_shard and r.id = p_run;
+  if not found then
+    return 'missing';
+  end if;
+  if v_status is not null then
+    return 'ended';
+  end if;
+  delete from {schema}.parked p where p.shard = p_shard and p.run_id = p_run returning p.epoch, p.attempt into v_epoch, v_attempt;
+  for i in 1 .. 3 loop
+    exit when v_epoch is not null;
+    delete from {schema}.ready y where y.shard = p_shard and y.run_id = p_run returning y.epoch, y.attempt into v_epoch, v_attempt;
+    exit when v_epoch is not null;
+    delete from {schema}.lease l where l.shard = p_shard and l.run_id = p_run
+    returning l.epoch, l.attempt, l.began_at, l.worker_id into v_epoch, v_attempt, v_began_at, v_worker;
+  end loop;
+  if v_epoch is null then
+    raise exception 'run % is being moved', p_run using errcode = 'serialization_failure';
+  end if;
+
+  -- Its holder may have added some before we had the lease.
+  v_children := {schema}.stopped_children_v1(p_shard, array[p_run], '{cancelled}');
+  if not v_children <@ v_locked then
+    raise exception 'children were added meanwhile' using errcode = 'serialization_failure';
+  end if;
+
+  v_seq := {schema}.newest_seq_v1(p_shard, p_run);
+  insert into {schema}.event (shard, run_id, seq, at, kind, attempt, began_at, worker_id, data, notes)
+  values (p_shard, p_run, v_seq + 1, v_now, 'cancel_requested', null, null, null, p_data::json, p_notes::json),
+         (p_shard, p_run, v_seq + 2, v_now, 'cancelled', case when v_began_at is not null then v_attempt end, v_began_at,
+          case when v_began_at is not null then v_worker end, null, null);
+  v_wake := {schema}.finish_runs_v1(p_shard, v_now, array[p_run], array[v_epoch], array[v_attempt], '{cancelled}',
+                                    null, null, null, null)
+         || {schema}.cancel_children_v1(p_shard, v_now, v_children, array[p_run]);
+  perform {schema}.wake_runs_v1(p_shard, v_now, v_wake);
+  if v_worker is not null then
+    perform {schema}.hint_runs_v1('t', array[p_run]);
+  end if;
+  return 'terminated';
+end
+$$;
+
+-- Gives ended runs that did not complete another life: what they had finished is kept, limits count from zero, deadlines that
+-- have passed are dropped. Answers 'redriven', 'live', 'completed' or 'missing' for each.
+-- Locks: run rows, in id order. Index: run_pkey, run_parent, stopped_pkey, inbox_unread, event_pkey.
+create function {schema}.redrive_runs_v1(p_shard smallint, p_runs uuid[])
+returns table (run_id uuid, outcome text)
+language plpgsql
+set search_path = pg_catalog
+set lock_timeout = '250ms'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz;
+  v_redriven uuid[];
+  v_rooms {schema}.room[];
+begin
+  perform 1 from (select 1 from {schema}.run r
+                   where r.shard = p_shard and r.id = any (p_runs)
+                   order by r.id for no key update) r;
+  v_now := {clock};
+  v_redriven := array(select r.id from {schema}.run r
+                       where r.shard = p_shard and r.id = any (p_runs) and r.status <> 'completed');
+  return query
+  select i, case when r.id is null then 'missing'
+                 when r.status is null then 'live'
+                 when r.status = 'completed' then 'completed'
+                 else 'redriven' end
+    from (select distinct i from unnest(p_runs) i) i
+    left join lateral (
+      select r.id, r.status from {schema}.run r where r.shard = p_shard and r.id = i offset 0) r on true;
+  if v_redriven = '{}' then
+    return;
+  end if;
+
+  -- What was asked of its last life does not concern this one.
+  update {schema}.inbox i
+     set taken_seq = 0
+   where i.shard = p_shard and i.run_id = any (v_redriven) and i.taken_seq is null and i.topic in ('cancel', 'pause', 'resume');
+  with back as (
+    update {schema}.run r
+       set status = null, ended_at = null, output = null, output_notes = null, error = null, error_notes = null,
+           start_at = null, expires_at = null,
+           deadline_at = case when r.deadline_at > v_now then r.deadline_at end
+     where r.shard = p_shard and r.id = any (v_redriven)
+    returning r.id, r.epoch, r.attempt
+  ), gone as (
+    delete from {schema}.stopped s where s.shard = p_shard and s.run_id = any (v_redriven)
+    returning s.run_id, s.error_code
+  ), life as materialized (
+    select b.id, b.epoch, b.attempt + (b.epoch > 0)::integer as attempt, {schema}.newest_seq_v1(p_shard, b.id) + 1 as seq,
+           coalesce(g.error_code = 'WORKER_CRASHED', false)::integer * 2 as suspicion
+      from back b
+      left join gone g on g.run_id = b.id
+  ), fact as (
+    insert into {schema}.event (shard, run_id, seq, at, kind)
+    select p_shard, l.id, l.seq, v_now, 'redriven' from life l
+  )
+  select array_agg((l.id, l.epoch, l.seq, l.attempt, 0, 0, l.suspicion, true)::{schema}.room) into v_rooms from life l;
+
+  -- Children that ended meanwhile could not tell.
+  insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data)
+  select p_shard, c.parent_id, c.id, v_now, 'child', c.parent_request,
+         json_build_object('id', c.id, 'status', c.status, 'output', c.output, 'error', c.error)
+    from unnest(v_redriven) p (id)
+   cross join lateral (
+     select c.parent_id, c.id, c.parent_request, c.status, c.output, c.error
+       from {schema}.run c
+      where c.shard = p_shard and c.parent_id = p.id and c.status is not null
+     offset 0) c
+  on conflict do nothing;
+  perform {schema}.put_ready_v1(p_shard, v_now, v_rooms);
+end
+$$;
+
+-- Changes the priority of a run that nobody holds, and the time of one that has not begun or waits to be tried again.
+-- p_timed: p_start_ms is to be set; null is now. Answers 'rescheduled', 'begun' (too late for that), 'ended' or 'missing'.
+-- Locks: the run's row, then its room. Index: run_pkey, the rooms' primary keys.
+create function {schema}.reschedule_run_v1(
+  p_shard smallint, p_run uuid, p_priority integer, p_timed boolean, p_start_ms float8, p_data text)
+returns text
+language plpgsql
+set search_path = pg_catalog
+set lock_timeout = '250ms'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+declare
+  v_run {schema}.run;
+  v_now timestamptz;
+  v_start timestamptz;
+  v_parked {schema}.parked;
+  v_ready {schema}.ready;
+  v_room {schema}.room;
+begin
+  select r.* into v_run from {schema}.run r where r.shard = p_shard and r.id = p_run for no key update;
+  if not found then
+    return 'missing';
+  end if;
+  if v_run.status is not null then
+    return 'ended';
+  end if;
+  v_now := {clock};
+  v_start := coalesce(to_timestamp(p_start_ms / 1000.0), v_now);
+
+  select p.* into v_parked from {schema}.parked p where p.shard = p_shard and p.run_id = p_run for update;
+  if found then
+    if p_timed and v_parked.epoch > 0 and v_parked.reason <> 'retry' then
+      return 'begun';
+    end if;
+    delete from {schema}.parked p where p.shard = p_shard and p.run_id = p_run;
+    v_room := (p_run, v_parked.epoch, v_parked.last_seq + 1, v_parked.attempt, v_parked.failures, v_parked.crashes,
+               v_parked.suspicion, false);
+  else
+    select y.* into v_ready from {schema}.ready y where y.shard = p_shard and y.run_id = p_run for update;
+    if not found or (p_timed and v_ready.epoch > 0) then
+      return 'begun';
+    end if;
+    delete from {schema}.ready y where y.shard = p_shard and y.run_id = p_run;
+    v_room := (p_run, v_ready.epoch, v_ready.last_seq + 1, v_ready.attempt, v_ready.failures, v_ready.crashes,
+               v_ready.suspicion, v_ready.told);
+  end if;
+
+  insert into {schema}.event (shard, run_id, seq, at, kind, data)
+  values (p_shard, p_run, v_room.last_seq, v_now, 'rescheduled', p_data::json);
+  update {schema}.run r
+     set priority = coalesce(p_priority, r.priority),
+         start_at = case when p_timed and v_room.epoch = 0 then v_start else r.start_at end
+   where r.shard = p_shard and r.id = p_run;
+
+  if v_ready.run_id is null and v_parked.reason not in ('delayed', 'retry') then
+    insert into {schema}.parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes, suspicion,
+                                 reason, wants)
+    values (p_shard, p_run, v_parked.parked_at, v_parked.due_at, v_room.epoch, v_room.last_seq, v_room.attempt,
+            v_room.failures, v_room.crashes, v_room.suspicion, v_parked.reason, v_parked.wants);
+    return 'rescheduled';
+  end if;
+  if not p_timed then
+    v_start := v_parked.due_at;
+  elsif v_room.epoch > 0 then
+    v_start := least(v_start, v_run.deadline_at);
+  end if;
+  if v_start > v_now then
+    insert into {schema}.parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes, suspicion,
+                                 reason, wants)
+    values (p_shard, p_run, v_now, v_start, v_room.epoch, v_room.last_seq, v_room.attempt, v_room.failures, v_room.crashes,
+            v_room.suspicion, coalesce(v_parked.reason, 'delayed'), coalesce(v_parked.wants, '{cancel,pause}'));
+    return 'rescheduled';
+  end if;
+  v_room.told := v_room.told or exists (select 1 from {schema}.inbox i
+                                         where i.shard = p_shard and i.run_id = p_run and i.taken_seq is null);
+  perform {schema}.put_ready_v1(p_shard, coalesce(v_ready.ready_at, v_now), array[v_room]);
+  return 'rescheduled';
 end
 $$;
 `,

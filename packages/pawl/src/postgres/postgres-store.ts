@@ -16,6 +16,7 @@ import { type MigrateAnswer, type MigrateOptions, migrate } from "./migrate.ts";
 import { databaseClock, schemaName } from "./schema-name.ts";
 import type { Transition } from "./transition.ts";
 import { claimRuns, claimRunsValues, decodeClaim } from "./transitions/claim-runs.ts";
+import * as control from "./transitions/control.ts";
 import { createRuns, createRunsValues, decodeCreated, sizeOfRun } from "./transitions/create-runs.ts";
 import {
   beginRuns,
@@ -128,20 +129,35 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     };
   }
 
+  const alone = { ...batchBounds, maxItems: 1, pause: (ms: number) => delay(options.timers, ms) };
   const keyOfLease = (lease: Lease) => ({ shard: shardOf(lease.runId), workerId: lease.workerId });
   const keyOfHeld = ({ lease }: { readonly lease: Lease }) => keyOfLease(lease);
 
-  const create = batched<readonly NewRun[], readonly CreateAnswer[]>(
+  const create = batched<NewRun, CreateAnswer>(
     createRuns,
-    ([run]) => ({ shard: run === undefined ? 0 : shardOf(run.id) }),
-    (runs) => runs.reduce((bytes, run) => bytes + sizeOfRun(run), 0),
-    (shard, calls) => createRunsValues(shard, calls.flat()),
-    (calls, rows) => {
-      const answers = decodeCreated(calls.flat(), rows);
-      let next = 0;
-      return calls.map((runs) => answers.slice(next, (next += runs.length)));
-    },
+    (run) => ({ shard: shardOf(run.id) }),
+    sizeOfRun,
+    (shard, runs) => createRunsValues(shard, runs, false),
+    decodeCreated,
   );
+  // A call of several is all or nothing, and so goes alone.
+  const createWhole = createGroupCommit<readonly NewRun[], readonly CreateAnswer[]>({
+    ...alone,
+    name: createRuns.name,
+    sizeOf: () => 0,
+    send: async ([runs = []]) => {
+      const rows = await database.run(createRuns, createRunsValues(shardOf(runs[0]?.id ?? ""), runs, true));
+      return [decodeCreated(runs, rows as readonly never[])];
+    },
+  });
+  const attempt = createGroupCommit<() => Promise<unknown>, unknown>({
+    ...alone,
+    name: "control",
+    sizeOf: () => 0,
+    send: async ([act]) => [await act?.()],
+  });
+  /** Tries again what somebody blocks. */
+  const persist = <Answer>(act: () => Promise<Answer>): Promise<Answer> => attempt(act) as Promise<Answer>;
   const record = batched<Recording, RecordAnswer | null>(
     recordEvents,
     keyOfHeld,
@@ -191,7 +207,9 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       return (await one<{ readonly now_ms: number }>(read.readClock, [])).now_ms;
     },
     async createRuns(runs) {
-      return runs.length === 0 ? [] : create(runs);
+      const [only] = runs;
+      if (only === undefined) return [];
+      return runs.length === 1 ? [await create(only)] : createWhole(runs);
     },
     async claimRuns(request) {
       return decodeClaim(await vital.call(claimRuns, claimRunsValues(0, request)));
@@ -211,13 +229,27 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     async end(ending) {
       if (!(await end(ending))) throw lost(ending.lease);
     },
-    async release({ lease }) {
+    async release(lease) {
       if (!(await release(lease))) throw lost(lease);
     },
     tell,
     async wakeTold(runIds) {
       if (runIds.length > 0) await database.call(wakeTold, [0, runIds]);
     },
+    terminate: (runId, data) =>
+      persist(async () => {
+        const values = [shardOf(runId), runId, data?.json ?? null, data?.notes ?? null];
+        return outcomeOf(await database.run(control.terminateRun, values));
+      }),
+    redrive: (runIds) =>
+      persist(async () =>
+        control.decodeRedriven(await database.run<control.RedrivenRow>(control.redriveRuns, [0, runIds])),
+      ),
+    reschedule: (rescheduling) =>
+      persist(async () => {
+        const values = control.rescheduleValues(shardOf(rescheduling.runId), rescheduling);
+        return outcomeOf(await database.run(control.rescheduleRun, values));
+      }),
     async wakeDue(limit) {
       const row = await one<WokenRow>(wakeDue, [0, limit]);
       return { woken: row.woken, nextDueAt: row.next_due_ms, now: row.now_ms };
@@ -242,9 +274,21 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       const rows = await database.call<read.EndRow>(read.readEnds, [0, runIds]);
       return new Map<string, RunEnd | null>(rows.map((row) => [row.id, read.decodeEnd(row)]));
     },
-    async listRuns({ status, workflow, queue, before, limit }) {
-      const values = [0, before ?? null, status ?? null, workflow ?? null, queue ?? null, limit];
-      return (await database.call<read.RunRow>(read.listRuns, values)).map(read.decodeRunRecord);
+    async listRuns(filter) {
+      return read.decodePage(await database.call<read.ListedRow>(read.listRuns, read.listValues(0, filter)));
+    },
+    async findKey(key) {
+      return (await one<{ readonly id: string | null }>(read.findKey, [0, key])).id;
+    },
+    async countRuns(most) {
+      return read.decodeCounts(await database.call<read.CountRow>(read.countRuns, [0, most]));
+    },
+    async readBacklog(most) {
+      return (await database.call<read.BacklogRow>(read.readBacklog, [0, most])).map(read.decodeBacklog);
+    },
+    async listAttempts(runId) {
+      const rows = await database.call<read.AttemptRow>(read.readAttempts, [shardOf(runId), runId]);
+      return rows.map(read.decodeAttempt);
     },
     async loadHistory(runId, afterSeq) {
       const rows = await database.call<read.EventRow>(read.loadHistory, [shardOf(runId), runId, afterSeq]);
@@ -283,6 +327,11 @@ function createPool({ url, connections = 10 }: PostgresStoreOptions): pg.Pool {
 /** The pool hides its password from being copied. */
 function poolConfig({ options }: pg.Pool): pg.ClientConfig {
   return options.password === undefined ? options : { ...options, password: options.password };
+}
+
+/** What a function that answers one word has answered. */
+function outcomeOf<Outcome extends string>(rows: readonly Row[]): Outcome {
+  return rows[0]?.["outcome"] as Outcome;
 }
 
 function lost(lease: Lease): LeaseLostError {

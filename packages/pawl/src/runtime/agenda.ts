@@ -5,7 +5,7 @@ import { describeError } from "../core/recorded-error.ts";
 import { parseWith } from "../core/schema.ts";
 import type { ClaimedRun } from "../store/lease.ts";
 import type { Message, Topic } from "../store/message.ts";
-import type { NewRun } from "../store/run-record.ts";
+import { plainRun, type NewRun } from "../store/run-record.ts";
 import type { Holding } from "./holding.ts";
 import type { Inbox } from "./inbox.ts";
 import type { ChildRequest, Request, WaitRequest } from "./request.ts";
@@ -130,11 +130,9 @@ function newChild(id: string, parent: ClaimedRun, { key, child }: ChildRequest, 
   const { timeoutMs, ...terms } = child;
   const ownDeadline = timeoutMs === null ? null : now + timeoutMs;
   return {
+    ...plainRun,
     ...terms,
     id,
-    key: null,
-    startAt: null,
-    expiresAt: null,
     deadlineAt: earliest(parent.deadlineAt, ownDeadline),
     parent: { id: parent.runId, request: key },
   };

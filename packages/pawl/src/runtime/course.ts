@@ -1,7 +1,9 @@
-import { decode } from "../core/codec.ts";
+import { decode, encode } from "../core/codec.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
 import type { Ids } from "../core/ids.ts";
+import type { Payload } from "../core/json.ts";
+import { parseWith } from "../core/schema.ts";
 import { createSeededRandom, type SeededRandom } from "../core/seeded-random.ts";
 import type { Timers } from "../core/timers.ts";
 import { createAgenda, earliest, type Agenda } from "./agenda.ts";
@@ -41,6 +43,7 @@ export class Course {
   readonly #agenda: Agenda;
   readonly #ending: Ending;
   #codeEnd: CodeEnd | null = null;
+  #input: Payload | null;
   /** What the code sees as the time. */
   #now: number;
   #random: SeededRandom | null = null;
@@ -68,6 +71,7 @@ export class Course {
       absorb: (events) => this.#absorb(events),
       handledFailures: () => [...this.#handledFailures],
     });
+    this.#input = parts.claimed.input;
     this.#now = parts.claimed.createdAt;
     this.#isReplaying = parts.history.length > 0;
   }
@@ -94,8 +98,30 @@ export class Course {
     }
     if (orders.stop !== null && (claimed.epoch === 1 || isBetweenAttempts(history)))
       return this.#ending.stop(orders.stop);
+    const fault = await this.#parseInput();
+    if (fault !== null) return this.#ending.finish({ kind: "threw", error: fault });
     while (holding.hasFacts) await this.#record();
     return null;
+  }
+
+  /** An input that came from SQL is parsed by the first holder, once: what the schema makes of it becomes a fact. */
+  async #parseInput(): Promise<unknown> {
+    const { claimed, workflow, history, holding } = this.#parts;
+    if (!claimed.isRaw || workflow.inputSchema === null) return null;
+    const parsed = history.find(({ kind }) => kind === "input_parsed");
+    if (parsed !== undefined) {
+      this.#input = parsed.data;
+      return null;
+    }
+    try {
+      const what = `input of workflow ${workflow.name}`;
+      const value = await parseWith(workflow.inputSchema, decode(claimed.input), what);
+      this.#input = encode(value, `The ${what}`);
+      holding.add({ kind: "input_parsed", name: null, data: this.#input });
+      return null;
+    } catch (error) {
+      return Object.assign(error as Error, { retryable: false });
+    }
   }
 
   #startCode(): void {
@@ -114,7 +140,7 @@ export class Course {
       this.#moves += 1;
       bell.ring();
     };
-    (async () => workflow.call(ctx, decode(claimed.input)))().then(
+    (async () => workflow.call(ctx, decode(this.#input)))().then(
       (output) => end({ kind: "returned", output }),
       (error: unknown) => end({ kind: "threw", error }),
     );
@@ -320,7 +346,8 @@ export class Course {
   }
 }
 
-/** The last attempt has failed, and the next has not left a trace. */
+/** The last attempt, or life, is over, and the next has not left a trace. */
 function isBetweenAttempts(history: readonly RunEvent[]): boolean {
-  return history.findLast(({ kind }) => kind !== "paused" && kind !== "resumed")?.kind === "attempt_failed";
+  const last = history.findLast(({ kind }) => !["paused", "resumed", "rescheduled"].includes(kind))?.kind;
+  return last === "attempt_failed" || last === "redriven";
 }

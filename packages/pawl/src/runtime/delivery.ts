@@ -64,7 +64,7 @@ export function createDelivery(history: readonly RunEvent[]): Delivery {
     return entry;
   };
 
-  const boundary = lastFailedAttempt(history);
+  const boundary = attemptBegan(history);
   for (const event of withoutOpenFailures(history, boundary)) {
     const entry = add(event);
     // A new attempt need not come by all that earlier ones have done, nor by what became of it later.
@@ -96,8 +96,9 @@ export function createDelivery(history: readonly RunEvent[]): Delivery {
   };
 }
 
-function lastFailedAttempt(history: readonly RunEvent[]): number {
-  return history.findLast((event) => event.kind === "attempt_failed")?.seq ?? 0;
+/** The fact after which the present attempt began. */
+function attemptBegan(history: readonly RunEvent[]): number {
+  return history.findLast(({ kind }) => kind === "attempt_failed" || kind === "redriven")?.seq ?? 0;
 }
 
 /**

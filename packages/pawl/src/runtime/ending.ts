@@ -91,7 +91,10 @@ export function createEnding(parts: EndingParts): Ending {
       const delayMs = retryDelayMs(workflow.retry, failures, parts.random);
       return layDown({ ...unlessOrdered, reason: "retry", delayMs, attemptFailed: true });
     }
-    return end({ status: "failed", output: null, error }, error);
+    return end(
+      { status: "failed", output: null, error },
+      describeFailedAttempt(thrown, parts.handledFailures()),
+    );
   };
 
   const unlessOrdered = { dueAt: claimed.deadlineAt, wants: ["cancel", "pause"] as const };
@@ -108,7 +111,8 @@ export function createEnding(parts: EndingParts): Ending {
 
   const pause = (attemptFailed: boolean): Promise<Outcome | null> => {
     orders.pause();
-    return park({ reason: "paused", dueAt: null, delayMs: null, wants: ["cancel", "resume"], attemptFailed });
+    const { deadlineAt: dueAt } = claimed;
+    return park({ reason: "paused", dueAt, delayMs: null, wants: ["cancel", "resume"], attemptFailed });
   };
 
   /** Parks a run that has no more to do for now, unless it is ordered to do something else. */
@@ -180,13 +184,15 @@ function encodeResult(end: CodeEnd): Result {
   }
 }
 
+/** Since it was last redriven: another life has limits of its own. */
 function countFailedAttempts(history: readonly RunEvent[]): number {
-  return history.filter((event) => event.kind === "attempt_failed").length;
+  const lastLife = history.findLastIndex(({ kind }) => kind === "redriven");
+  return history.slice(lastLife + 1).filter(({ kind }) => kind === "attempt_failed").length;
 }
 
 /** How often it was blocked since it last got anywhere. */
 function countBlocks(history: readonly RunEvent[]): number {
-  const asides = ["blocked", "paused", "resumed", "attempt_crashed"];
+  const asides = ["blocked", "paused", "resumed", "rescheduled", "attempt_crashed"];
   const lastMove = history.findLastIndex((event) => !asides.includes(event.kind));
   return history.slice(lastMove + 1).filter(isBlock).length;
 }

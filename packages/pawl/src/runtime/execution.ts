@@ -7,6 +7,7 @@ import type { Outcome } from "./ending.ts";
 import { createHolding, Lost, type HoldingParts } from "./holding.ts";
 import { createInbox } from "./inbox.ts";
 import { createOrders } from "./orders.ts";
+import { presentLife } from "./present-life.ts";
 import { createRunLog } from "./run-log.ts";
 import { createSteps } from "./steps.ts";
 import type { Workflow } from "./workflow.ts";
@@ -59,10 +60,13 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
       return "released";
     }
     const inbox = createInbox();
-    const [history, messages] = await Promise.all([
+    // A run that must not be executed twice is only now known to begin.
+    if (workflow.crashLimit === 0) await holding.begin();
+    const [loaded, messages] = await Promise.all([
       claimed.lastSeq > 0 ? holding.loadHistory() : [],
       claimed.told ? holding.readInbox() : [],
     ]);
+    const history = presentLife(loaded);
     inbox.fill(messages);
     const course = new Course({
       ...deps,

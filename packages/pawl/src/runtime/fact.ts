@@ -38,6 +38,9 @@ export function meaningOf({ kind, name }: Pick<RunEvent, "kind" | "name">): Fact
     case "blocked":
     case "attempt_failed":
     case "attempt_crashed":
+    case "input_parsed":
+    case "rescheduled":
+    case "redriven":
     case "completed":
     case "failed":
     case "cancelled":

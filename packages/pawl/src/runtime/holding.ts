@@ -41,6 +41,8 @@ export interface Holding {
   /** Unread messages may be there. */
   readonly isTold: boolean;
   told(): void;
+  /** Says that the code begins, where the claim has not. */
+  begin(): Promise<void>;
   readInbox(): Promise<readonly Message[]>;
   loadHistory(): Promise<readonly RunEvent[]>;
   /** Asks the store for its time. */
@@ -175,13 +177,16 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       await write("end", (recording) => store.end({ ...recording, ...end }));
     },
     async release() {
-      await persist(() => store.release({ lease, lastSeq }));
+      await persist(() => store.release(lease));
     },
     get isTold() {
       return isTold;
     },
     told() {
       isTold = true;
+    },
+    async begin() {
+      await persist(() => store.begin(lease));
     },
     async readInbox() {
       isTold = false;
@@ -226,6 +231,7 @@ function asRecorded(event: NewEvent, answer: RecordAnswer): RunEvent {
     attempt: event.attempt ?? null,
     beganAt: event.beganAt ?? null,
     dueAt: answer.dueAt.get(event.seq) ?? event.dueAt ?? null,
+    workerId: null,
     data: event.data,
   };
 }

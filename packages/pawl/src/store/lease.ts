@@ -1,6 +1,7 @@
 import type { EventKind } from "../core/event.ts";
 import type { RunId } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
+import type { RetryPolicy } from "../core/retry.ts";
 import type { ParkReason } from "../core/run-status.ts";
 import type { Message, Topic } from "./message.ts";
 import type { NewRun, RunEnd } from "./run-record.ts";
@@ -36,7 +37,10 @@ export interface ClaimRequest {
   readonly limit: number;
   /** True: only runs suspected of killing their worker, and at most one. False: only the others. */
   readonly suspects: boolean;
-  /** False: held but not begun, so that a crash costs it nothing until `begin` says otherwise. */
+  /**
+   * False: held but not begun, so that a crash costs it nothing until `begin` says otherwise. So is a run whose crash
+   * limit is 0 in any case.
+   */
   readonly begin: boolean;
 }
 
@@ -52,6 +56,11 @@ export interface ClaimedRun {
   readonly rootId: RunId;
   readonly depth: number;
   readonly input: Payload | null;
+  /** The input has not been parsed by the workflow's schema, unless the history says so. */
+  readonly isRaw: boolean;
+  readonly tags: readonly string[];
+  /** Null: as the workflow says. */
+  readonly retry: RetryPolicy | null;
   /** Events recorded so far; 0 means there is no history to load. */
   readonly lastSeq: number;
   /** Number of this execution, from 1: one more after each failed or crashed attempt, never after a wake-up. */
@@ -132,8 +141,3 @@ export interface ParkAnswer extends RecordAnswer {
 }
 
 export interface Ending extends Recording, RunEnd {}
-
-export interface Releasing {
-  readonly lease: Lease;
-  readonly lastSeq: number;
-}

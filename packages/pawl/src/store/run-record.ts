@@ -1,5 +1,6 @@
 import type { RunId } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
+import type { RetryPolicy } from "../core/retry.ts";
 import type { EndStatus, ParkReason, RunStatus } from "../core/run-status.ts";
 
 /** A run to be created. The id is made by the caller, so creating is safe to repeat. */
@@ -11,8 +12,15 @@ export interface NewRun {
   /** Lower goes first. Default 0. */
   readonly priority: number;
   readonly input: Payload | null;
+  /** True: the input was not parsed by the workflow's schema; its first holder does. */
+  readonly isRaw: boolean;
   /** The caller's idempotency key; one run per key, for ever. */
   readonly key: string | null;
+  /** True: an equal run under the key is a conflict too. */
+  readonly mustBeNew: boolean;
+  readonly tags: readonly string[];
+  /** Null: as its workflow says. */
+  readonly retry: RetryPolicy | null;
   /** Not claimable before this instant (database time, ms); null: at once. */
   readonly startAt: number | null;
   /** Ends as `expired` unless begun by then. */
@@ -23,13 +31,29 @@ export interface NewRun {
   readonly parent: { readonly id: RunId; readonly request: string } | null;
 }
 
+/** What most runs are like. */
+export const plainRun = {
+  priority: 0,
+  input: null,
+  isRaw: false,
+  key: null,
+  mustBeNew: false,
+  tags: [],
+  retry: null,
+  startAt: null,
+  expiresAt: null,
+  deadlineAt: null,
+  parent: null,
+} as const satisfies Partial<NewRun>;
+
 /**
  * - `created`: this run, now or by an earlier try of the same call.
  * - `existing`: the key belongs to an equal run (workflow, version, input); `id` is that run's.
- * - `conflict`: the key belongs to a different one; nothing was created.
+ * - `conflict`: the key belongs to a different one, or to any where the run must be new; nothing was created.
+ * - `withheld`: another run of the same call is in conflict, and so none of them was created.
  */
 export interface CreateAnswer {
-  readonly kind: "created" | "existing" | "conflict";
+  readonly kind: "created" | "existing" | "conflict" | "withheld";
   readonly id: RunId;
 }
 
@@ -42,16 +66,20 @@ export interface RunRecord {
   readonly priority: number;
   readonly status: RunStatus;
   readonly key: string | null;
+  readonly tags: readonly string[];
   readonly parentId: RunId | null;
   readonly rootId: RunId;
   readonly depth: number;
-  readonly epoch: number | null;
-  readonly attempt: number | null;
+  readonly epoch: number;
+  readonly attempt: number;
   readonly workerId: string | null;
   readonly parkReason: ParkReason | null;
   readonly dueAt: number | null;
   readonly wants: readonly string[] | null;
   readonly createdAt: number;
+  readonly startAt: number | null;
+  readonly expiresAt: number | null;
+  readonly deadlineAt: number | null;
   readonly endedAt: number | null;
   readonly input: Payload | null;
   readonly output: Payload | null;
@@ -62,9 +90,65 @@ export interface RunFilter {
   readonly status?: RunStatus;
   readonly workflow?: string;
   readonly queue?: string;
-  /** Newest first, strictly older than this id. */
+  /** All of them. */
+  readonly tags?: readonly string[];
+  readonly errorCode?: string;
+  /** Newest first, strictly older than this id… */
   readonly before?: RunId;
+  /** …and strictly newer than this one. */
+  readonly after?: RunId;
   readonly limit: number;
+  /** How many runs to look at for that at most. */
+  readonly look: number;
+}
+
+export interface RunPage {
+  readonly runs: readonly RunRecord[];
+  /** Go on before this id; null: there are no more. A page may be short, or empty, and not be the last. */
+  readonly next: RunId | null;
+}
+
+/** One finished attempt. */
+export interface AttemptRecord {
+  readonly seq: number;
+  readonly attempt: number;
+  readonly outcome: "completed" | "failed" | "crashed" | "cancelled" | "timed_out";
+  readonly willRetry: boolean;
+  readonly beganAt: number | null;
+  readonly endedAt: number;
+  /** Null where it did not fail. */
+  readonly error: Payload | null;
+  readonly workerId: string | null;
+  readonly host: string | null;
+  readonly pid: number | null;
+}
+
+/** How many runs there are in a status. */
+export interface RunCount {
+  readonly status: RunStatus;
+  readonly count: number;
+  /** False: about as many, by the store's own statistics. */
+  readonly isExact: boolean;
+}
+
+/** What waits to be claimed of one workflow in one queue. */
+export interface Backlog {
+  readonly queue: string;
+  readonly workflow: string;
+  readonly version: number;
+  readonly count: number;
+  readonly isExact: boolean;
+  /** Since when the oldest has been waiting. */
+  readonly oldestAt: number;
+}
+
+/** What to change of a run that waits to be claimed. */
+export interface Rescheduling {
+  readonly runId: RunId;
+  /** Undefined: leave it. */
+  readonly priority: number | undefined;
+  /** Null: now. Undefined: leave it. */
+  readonly startAt: number | null | undefined;
 }
 
 /** How a run ended, for whoever waits for it. */

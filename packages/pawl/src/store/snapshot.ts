@@ -24,6 +24,10 @@ export interface StoreSnapshot {
   readonly keys: readonly SnapshotKey[];
   /** By id. */
   readonly workers: readonly SnapshotWorker[];
+  /** By run. */
+  readonly stopped: readonly SnapshotStopped[];
+  /** By tag, then run. */
+  readonly tags: readonly SnapshotTag[];
 }
 
 /** Parsed, so that the spelling of JSON does not matter; without `notes` where there are none. */
@@ -39,7 +43,11 @@ export interface SnapshotRun {
   readonly queue: string;
   readonly priority: number;
   readonly input: SnapshotPayload | null;
+  readonly isRaw: boolean;
   readonly key: string | null;
+  readonly tags: readonly string[];
+  readonly retry: unknown;
+  readonly startAt: number | null;
   readonly expiresAt: number | null;
   readonly deadlineAt: number | null;
   readonly parentId: RunId | null;
@@ -52,6 +60,10 @@ export interface SnapshotRun {
   readonly output: SnapshotPayload | null;
   readonly error: SnapshotPayload | null;
   readonly endedAt: number | null;
+  /** Of its last holder; null while it lives. */
+  readonly epoch: number | null;
+  /** Its last; null while it lives. */
+  readonly attempt: number | null;
 }
 
 interface SnapshotRoom {
@@ -67,6 +79,7 @@ interface SnapshotRoom {
 export interface SnapshotReady extends SnapshotRoom {
   readonly told: boolean;
   readonly readyAt: number;
+  readonly expiresAt: number | null;
 }
 
 export interface SnapshotLease extends SnapshotRoom {
@@ -93,6 +106,7 @@ export interface SnapshotEvent {
   readonly attempt: number | null;
   readonly beganAt: number | null;
   readonly dueAt: number | null;
+  readonly workerId: string | null;
   readonly data: SnapshotPayload | null;
 }
 
@@ -110,6 +124,18 @@ export interface SnapshotMessage {
 
 interface SnapshotKey {
   readonly key: string;
+  readonly runId: RunId;
+}
+
+interface SnapshotStopped {
+  readonly runId: RunId;
+  readonly status: EndStatus;
+  readonly errorCode: string | null;
+  readonly endedAt: number;
+}
+
+interface SnapshotTag {
+  readonly tag: string;
   readonly runId: RunId;
 }
 

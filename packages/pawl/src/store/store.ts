@@ -1,5 +1,6 @@
 import type { RunEvent } from "../core/event.ts";
 import type { RunId } from "../core/ids.ts";
+import type { Payload } from "../core/json.ts";
 import type { Hint } from "./hint.ts";
 import type {
   Claim,
@@ -10,11 +11,24 @@ import type {
   Parking,
   RecordAnswer,
   Recording,
-  Releasing,
 } from "./lease.ts";
 import type { Message, NewMessage, TellAnswer } from "./message.ts";
-import type { CreateAnswer, NewRun, RunEnd, RunFilter, RunRecord } from "./run-record.ts";
+import type {
+  AttemptRecord,
+  Backlog,
+  CreateAnswer,
+  NewRun,
+  Rescheduling,
+  RunCount,
+  RunEnd,
+  RunFilter,
+  RunPage,
+  RunRecord,
+} from "./run-record.ts";
 import type { Heartbeat, HeartbeatAnswer, NewWorker, SweepAnswer, SweepRequest } from "./worker-record.ts";
+
+/** `redriven`: lives again. `live`: has not ended. `completed`: nothing is left to do. */
+export type RedriveAnswer = "redriven" | "live" | "completed" | "missing";
 
 /**
  * Everything that can happen to a run, as named transitions. Each is atomic, fenced where a holder makes it, and
@@ -26,7 +40,7 @@ export interface Store {
   now(): Promise<number>;
 
   // Starting
-  /** Creates all or none of these runs; a run whose key is taken is answered, not created. */
+  /** Creates all or none of these runs: a conflict withholds the others. One whose key an equal run has is answered, not created. */
   createRuns(runs: readonly NewRun[]): Promise<readonly CreateAnswer[]>;
 
   // Holding
@@ -43,13 +57,21 @@ export interface Store {
   /** Ends the run, tells its parent, wakes whoever waits, and asks its children to stop if it was cancelled or timed out. */
   end(ending: Ending): Promise<void>;
   /** Gives the run back as it is: claimable at once, no attempt spent. */
-  release(releasing: Releasing): Promise<void>;
+  release(lease: Lease): Promise<void>;
 
   // Telling
   /** Stores a message and wakes its run if it wants it. A cancelled run that never began ends at once. */
   tell(message: NewMessage): Promise<TellAnswer>;
   /** Looks at these runs' inboxes again and wakes those that want what is there: for messages stored in a caller's transaction. */
   wakeTold(runIds: readonly RunId[]): Promise<void>;
+
+  // Control
+  /** Ends a run at once, without its code. `data`: why, for the history. */
+  terminate(runId: RunId, data: Payload | null): Promise<"terminated" | "ended" | "missing">;
+  /** Gives ended runs that did not complete another life. */
+  redrive(runIds: readonly RunId[]): Promise<ReadonlyMap<RunId, RedriveAnswer>>;
+  /** Changes priority or time of a run that nobody holds. `begun`: too late for that. */
+  reschedule(rescheduling: Rescheduling): Promise<"rescheduled" | "begun" | "ended" | "missing">;
 
   // Time
   /** Makes parked runs whose time has come claimable. */
@@ -69,7 +91,13 @@ export interface Store {
   getRun(runId: RunId): Promise<RunRecord | null>;
   /** How these runs ended: null while one lives, no entry where there is none. Cheap: for waiters. */
   getEnds(runIds: readonly RunId[]): Promise<ReadonlyMap<RunId, RunEnd | null>>;
-  listRuns(filter: RunFilter): Promise<readonly RunRecord[]>;
+  listRuns(filter: RunFilter): Promise<RunPage>;
+  /** The run that has this key. */
+  findKey(key: string): Promise<RunId | null>;
+  countRuns(most: number): Promise<readonly RunCount[]>;
+  readBacklog(most: number): Promise<readonly Backlog[]>;
+  /** Finished attempts, oldest first. */
+  listAttempts(runId: RunId): Promise<readonly AttemptRecord[]>;
   /** Events after `afterSeq`, in order. */
   loadHistory(runId: RunId, afterSeq: number): Promise<readonly RunEvent[]>;
 

@@ -34,7 +34,10 @@ export function describeClaiming(test: StoreTest): void {
         input: json({ a: 1 }, `["n"]`),
         key: "k",
         priority: 4,
-        deadlineAt: createdAt + 99,
+        deadlineAt: createdAt + 9_999,
+        isRaw: true,
+        tags: ["red"],
+        retry: { attempts: 2, initialMs: 0, maxMs: 5, factor: 1, jitter: false },
       });
       await world.clock.advance("3s");
       const workerId = await world.worker();
@@ -51,12 +54,15 @@ export function describeClaiming(test: StoreTest): void {
             rootId: parentId,
             depth: 1,
             input: json({ a: 1 }, `["n"]`),
+            isRaw: true,
+            tags: ["red"],
+            retry: { attempts: 2, initialMs: 0, maxMs: 5, factor: 1, jitter: false },
             lastSeq: 0,
             attempt: 1,
             failures: 0,
             told: false,
             createdAt,
-            deadlineAt: createdAt + 99,
+            deadlineAt: createdAt + 9_999,
             mark: { priority: 4, readyAt: createdAt, runId },
           },
         ],

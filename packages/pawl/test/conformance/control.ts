@@ -14,7 +14,7 @@ export function describeControl(test: StoreTest): void {
       const at = await world.now();
       const message = world.message(runId, "cancel", { data: json({ reason: "user" }, `["x"]`) });
       expect(await world.store.tell(message)).toBe("accepted");
-      const nothing = { name: null, attempt: null, beganAt: null, dueAt: null };
+      const nothing = { name: null, attempt: null, beganAt: null, dueAt: null, workerId: null };
       expect(await world.history(runId)).toEqual([
         { seq: 1, kind: "cancel_requested", at, ...nothing, data: json({ reason: "user" }, `["x"]`) },
         { seq: 2, kind: "cancelled", at, ...nothing, data: null },
@@ -131,7 +131,7 @@ export function describeControl(test: StoreTest): void {
       await world.tell(runId, "pause", { data: json("by me") });
       expect(await world.placeOf(runId)).toMatchObject({ ...pausedPlace, epoch: 0, lastSeq: 1, attempt: 1 });
       const at = await world.now();
-      const nothing = { name: null, attempt: null, beganAt: null, dueAt: null, data: null };
+      const nothing = { name: null, attempt: null, beganAt: null, dueAt: null, workerId: null, data: null };
       expect(await world.history(runId)).toEqual([{ seq: 1, kind: "paused", at, ...nothing }]);
       expect(await world.inbox(runId)).toMatchObject([{ topic: "pause", takenSeq: null }]);
     });
@@ -223,9 +223,10 @@ export function describeControl(test: StoreTest): void {
         suspicion: 0,
         told: true,
         readyAt: at,
+        expiresAt: null,
       });
       expect(await world.kinds(runId)).toEqual(["step_completed", "paused", "resumed"]);
-      const nothing = { name: null, attempt: null, beganAt: null, dueAt: null, data: null };
+      const nothing = { name: null, attempt: null, beganAt: null, dueAt: null, workerId: null, data: null };
       expect((await world.history(runId)).at(-1)).toEqual({ seq: 3, kind: "resumed", at, ...nothing });
       expect((await world.inbox(runId)).map(({ takenSeq }) => takenSeq)).toEqual([0, 0, 0]);
     });

@@ -18,6 +18,7 @@ export function describeCreating(test: StoreTest): void {
         suspicion: 0,
         told: false,
         readyAt: await world.now(),
+        expiresAt: null,
       });
       expect(await world.history(runId)).toEqual([]);
     });
@@ -59,7 +60,11 @@ export function describeCreating(test: StoreTest): void {
         queue: "slow / 1",
         priority: -3,
         input,
+        isRaw: true,
         key: "order:1",
+        tags: ["red", "a b"],
+        retry: { attempts: 2, initialMs: 0, maxMs: 5, factor: 1, jitter: false },
+        startAt: now - 1,
         expiresAt: now + 5,
         deadlineAt: now + 6,
       });
@@ -72,6 +77,7 @@ export function describeCreating(test: StoreTest): void {
         priority: -3,
         status: "pending",
         key: "order:1",
+        tags: ["red", "a b"],
         parentId: null,
         rootId: run.id,
         depth: 0,
@@ -82,12 +88,15 @@ export function describeCreating(test: StoreTest): void {
         dueAt: null,
         wants: null,
         createdAt: now,
+        startAt: now - 1,
+        expiresAt: now + 5,
+        deadlineAt: now + 6,
         endedAt: null,
         input,
         output: null,
         error: null,
       });
-      expect((await world.snapshot()).runs).toMatchObject([{ expiresAt: now + 5, deadlineAt: now + 6 }]);
+      expect((await world.snapshot()).runs).toMatchObject([{ isRaw: true, retry: run.retry }]);
     });
 
     test("creating a run whose id exists changes nothing, whatever else it says", async ({ world }) => {
@@ -120,17 +129,29 @@ export function describeCreating(test: StoreTest): void {
       const runs = [
         world.newRun(),
         world.newRun({ key: "taken", input: json(1) }),
-        world.newRun({ key: "taken", input: json(2) }),
         world.newRun({ key: "free" }),
       ];
       expect(await world.store.createRuns(runs)).toEqual([
         { kind: "created", id: runs[0]!.id },
         { kind: "existing", id: taken },
-        { kind: "conflict", id: taken },
-        { kind: "created", id: runs[3]!.id },
+        { kind: "created", id: runs[2]!.id },
       ]);
       const ids = (await world.snapshot()).runs.map(({ id }) => id);
-      expect(ids).toEqual([taken, runs[0]!.id, runs[3]!.id]);
+      expect(ids).toEqual([taken, runs[0]!.id, runs[2]!.id]);
+    });
+
+    test("one conflict withholds all runs of a call, and leaves their keys free", async ({ world }) => {
+      const taken = await world.start({ key: "taken", input: json(1) });
+      const runs = [
+        world.newRun(),
+        world.newRun({ key: "taken", input: json(1) }),
+        world.newRun({ key: "taken", input: json(2) }),
+        world.newRun({ key: "free" }),
+      ];
+      const answers = await world.expectUnchanged(() => world.store.createRuns(runs));
+      expect(answers.map(({ kind }) => kind)).toEqual(["withheld", "withheld", "conflict", "withheld"]);
+      expect(answers[2]!.id).toBe(taken);
+      await world.start({ key: "free", input: json(3) });
     });
 
     test("creating nothing is answered with nothing", async ({ world }) => {
@@ -220,17 +241,37 @@ export function describeCreating(test: StoreTest): void {
     });
 
     test("within one call the first run with a key wins", async ({ world }) => {
-      const runs = [
-        world.newRun({ key: "k", input: json(1) }),
-        world.newRun({ key: "k", input: json(1) }),
-        world.newRun({ key: "k", input: json(2) }),
-      ];
+      const runs = [world.newRun({ key: "k", input: json(1) }), world.newRun({ key: "k", input: json(1) })];
       expect(await world.store.createRuns(runs)).toEqual([
         { kind: "created", id: runs[0]!.id },
         { kind: "existing", id: runs[0]!.id },
-        { kind: "conflict", id: runs[0]!.id },
       ]);
       expect((await world.snapshot()).runs).toHaveLength(1);
+    });
+
+    test("within one call, the same key for another input withholds all of it", async ({ world }) => {
+      const runs = [
+        world.newRun({ key: "k", input: json(1) }),
+        world.newRun({ key: "k", input: json(2) }),
+        world.newRun(),
+      ];
+      const answers = await world.expectUnchanged(() => world.store.createRuns(runs));
+      expect(answers).toEqual([
+        { kind: "withheld", id: runs[0]!.id },
+        { kind: "conflict", id: runs[0]!.id },
+        { kind: "withheld", id: runs[2]!.id },
+      ]);
+    });
+
+    test("a run that must be new conflicts with an equal one, and not with itself", async ({ world }) => {
+      const run = world.newRun({ key: "k", mustBeNew: true });
+      const created = [{ kind: "created", id: run.id }];
+      expect(await world.store.createRuns([run])).toEqual(created);
+      expect(await world.expectUnchanged(() => world.store.createRuns([run]))).toEqual(created);
+      const again = world.newRun({ key: "k", mustBeNew: true });
+      expect(await world.expectUnchanged(() => world.store.createRuns([again]))).toEqual([
+        { kind: "conflict", id: run.id },
+      ]);
     });
 
     test("a key holds for ever, also when its run has ended", async ({ world }) => {

@@ -7,6 +7,7 @@ import { describeFencing } from "./fencing.ts";
 import type { CreateHarness } from "./harness.ts";
 import { describeHolding } from "./holding.ts";
 import { describeListening } from "./listening.ts";
+import { describeOperating } from "./operating.ts";
 import { describeParking } from "./parking.ts";
 import { describeReading } from "./reading.ts";
 import { describeRepeating } from "./repeating.ts";
@@ -29,6 +30,7 @@ export function describeStore(name: string, createHarness: CreateHarness): void 
     describeRepeating(test);
     describeTelling(test);
     describeControl(test);
+    describeOperating(test);
     describeWakingDue(test);
     describeWorkers(test);
     describeSweeping(test);

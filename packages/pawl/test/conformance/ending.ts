@@ -28,8 +28,8 @@ export function describeEnding(test: StoreTest): void {
           output,
           error,
           endedAt: await world.now(),
-          epoch: null,
-          attempt: null,
+          epoch: 1,
+          attempt: 1,
           workerId: null,
         });
         expect(await world.placeOf(lease.runId)).toEqual({ room: "ended" });
@@ -85,6 +85,7 @@ export function describeEnding(test: StoreTest): void {
         room: "ready",
         told: true,
         readyAt: await world.now(),
+        expiresAt: null,
         epoch: 1,
         attempt: 1,
       });
@@ -303,13 +304,14 @@ export function describeEnding(test: StoreTest): void {
         suspicion: 0,
         told: true,
         readyAt: await world.now(),
+        expiresAt: null,
       });
     });
 
     test("a release counts the facts in the history, also those whose answer was lost", async ({ world }) => {
       const lease = await world.startHeld();
       await world.record(lease, [event(1, "step_completed")]);
-      await world.store.release({ lease, lastSeq: 0 });
+      await world.store.release(lease);
       expect(await world.placeOf(lease.runId)).toMatchObject({ room: "ready", lastSeq: 1 });
     });
 

@@ -36,7 +36,7 @@ const writes: Readonly<Record<string, Write>> = {
     world.store.park({ ...(await world.parking(lease, recording(world, scene, lease))), delayMs: 5 }),
   end: async (world, scene, lease) =>
     world.store.end({ ...recording(world, scene, lease), status: "cancelled", output: json(1), error: null }),
-  release: (world, _scene, lease) => world.store.release({ lease, lastSeq: 0 }),
+  release: (world, _scene, lease) => world.store.release(lease),
 };
 
 function recording(world: World, scene: Scene, lease: Lease): Parameters<World["store"]["record"]>[0] {

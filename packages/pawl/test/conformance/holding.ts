@@ -36,6 +36,7 @@ export function describeHolding(test: StoreTest): void {
           attempt: 3,
           beganAt: now - 250,
           dueAt: null,
+          workerId: null,
           data,
         },
         {
@@ -46,6 +47,7 @@ export function describeHolding(test: StoreTest): void {
           attempt: null,
           beganAt: null,
           dueAt: null,
+          workerId: null,
           data: null,
         },
       ]);

@@ -32,7 +32,7 @@ async function startOneOfEach(world: World): Promise<Readonly<Record<RunStatus, 
 }
 
 async function listIds(world: World, filter: Partial<RunFilter>): Promise<readonly string[]> {
-  return (await world.store.listRuns({ limit: 100, ...filter })).map(({ id }) => id);
+  return (await world.store.listRuns({ limit: 100, look: 1_000, ...filter })).runs.map(({ id }) => id);
 }
 
 export function describeReading(test: StoreTest): void {
@@ -80,8 +80,8 @@ export function describeReading(test: StoreTest): void {
       await world.end(lease, "completed", { output: json("yes") });
       expect(await world.store.getRun(lease.runId)).toMatchObject({
         status: "completed",
-        epoch: null,
-        attempt: null,
+        epoch: 1,
+        attempt: 1,
         workerId: null,
         parkReason: null,
         dueAt: null,
@@ -136,7 +136,8 @@ export function describeReading(test: StoreTest): void {
 
     test("a listed run is what getRun answers", async ({ world }) => {
       const runId = await world.startParked({ wants: ["signal:a"] }, { input: json([1]), key: "k" });
-      expect(await world.store.listRuns({ limit: 10 })).toEqual([await world.store.getRun(runId)]);
+      const page = await world.store.listRuns({ limit: 10, look: 10 });
+      expect(page).toEqual({ runs: [await world.store.getRun(runId)], next: null });
     });
 
     test("pages follow each other without gap or repetition, whatever is started meanwhile", async ({

@@ -95,11 +95,10 @@ export function describeRepeating(test: StoreTest): void {
 
     test("release finds the lease gone", async ({ world }) => {
       const lease = await world.startHeld();
-      const releasing = { lease, lastSeq: 0 };
-      await world.store.release(releasing);
+      await world.store.release(lease);
       await world.clock.advance("1s");
       await world.expectUnchanged(() =>
-        expect(world.store.release(releasing)).rejects.toMatchObject({ code: "LEASE_LOST" }),
+        expect(world.store.release(lease)).rejects.toMatchObject({ code: "LEASE_LOST" }),
       );
     });
 

@@ -80,6 +80,7 @@ export function describeSweeping(test: StoreTest): void {
         suspicion: 0,
         told: true,
         readyAt: await world.now(),
+        expiresAt: null,
       });
       expect(await world.kinds(runId)).toEqual([]);
     });
@@ -103,6 +104,7 @@ export function describeSweeping(test: StoreTest): void {
         suspicion: 1,
         told: true,
         readyAt: now,
+        expiresAt: null,
       });
       const crashed = { kind: "attempt_crashed", name: null, attempt: 1, at: now, beganAt, dueAt: null };
       const [event1] = await world.history(two!.runId);
@@ -270,6 +272,7 @@ export function describeSweeping(test: StoreTest): void {
 
     test("of 0 fails a run at its first crash, alone or not", async ({ world }) => {
       const leases = await holdTogether(world, 2, 0);
+      for (const lease of leases) await world.store.begin(lease);
       expect(await world.crash()).toMatchObject({ recovered: 0, failed: 2 });
       for (const { runId } of leases) {
         expect(await world.store.getRun(runId)).toMatchObject({ status: "failed" });
@@ -288,7 +291,7 @@ export function describeSweeping(test: StoreTest): void {
 
     test("leaves the children of a failed run alone", async ({ world }) => {
       const runId = await world.start({ queue: "parents" });
-      await world.hold(runId, { crashLimit: 0 });
+      await world.store.begin(await world.hold(runId, { crashLimit: 0 }));
       const childId = await world.startChild(runId);
       await world.crash();
       expect(await world.placeOf(childId)).toMatchObject({ room: "ready", told: false });
@@ -313,7 +316,7 @@ export function describeSweeping(test: StoreTest): void {
         error: null,
         endedAt: at,
       });
-      const empty = { name: null, attempt: null, beganAt: null, dueAt: null, data: null };
+      const empty = { name: null, attempt: null, beganAt: null, dueAt: null, workerId: null, data: null };
       expect(await world.history(runId)).toEqual([{ seq: 1, kind: "expired", at, ...empty }]);
       expect(await world.placeOf(parentId)).toMatchObject({ room: "ready", told: true });
       expect(await world.inbox(parentId)).toMatchObject([
@@ -380,6 +383,7 @@ export function describeSweeping(test: StoreTest): void {
         room: "ready",
         told: true,
         readyAt: await world.now(),
+        expiresAt: null,
       });
       expect(await world.placeOf(deaf)).toMatchObject({ room: "parked" });
       expect(await world.expectUnchanged(() => world.sweep())).toEqual(nothing);

@@ -131,6 +131,7 @@ export function describeTelling(test: StoreTest): void {
         suspicion: 0,
         told: true,
         readyAt: await world.now(),
+        expiresAt: null,
       });
     });
 
@@ -222,6 +223,7 @@ export function describeTelling(test: StoreTest): void {
         room: "ready",
         told: true,
         readyAt: await world.now(),
+        expiresAt: null,
       });
       expect(await world.placeOf(deaf)).toMatchObject({ room: "parked" });
       expect(await world.placeOf(silent)).toMatchObject({ room: "parked" });

@@ -26,6 +26,7 @@ export function describeWakingDue(test: StoreTest): void {
         suspicion: 0,
         told: false,
         readyAt: now + 1,
+        expiresAt: null,
       });
       expect(await world.kinds(lease.runId)).toEqual(["attempt_failed"]);
     });

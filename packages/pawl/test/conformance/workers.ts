@@ -142,6 +142,7 @@ export function describeWorkers(test: StoreTest): void {
         suspicion: 0,
         told: true,
         readyAt: await world.now(),
+        expiresAt: null,
       });
     });
 

@@ -16,7 +16,7 @@ import type {
   RecordAnswer,
 } from "../../src/store/lease.ts";
 import type { NewMessage, TellAnswer, Topic } from "../../src/store/message.ts";
-import type { NewRun } from "../../src/store/run-record.ts";
+import { plainRun, type NewRun } from "../../src/store/run-record.ts";
 import type {
   SnapshotEvent,
   SnapshotLease,
@@ -111,13 +111,7 @@ export function createWorld(harness: StoreHarness): World {
       workflow: "checkout",
       version: 1,
       queue: "default",
-      priority: 0,
-      input: null,
-      key: null,
-      startAt: null,
-      expiresAt: null,
-      deadlineAt: null,
-      parent: null,
+      ...plainRun,
       ...run,
     }),
     async start(run) {
@@ -195,7 +189,7 @@ export function createWorld(harness: StoreHarness): World {
       };
     },
     end: async (lease, status, ending) => store.end(await world.ending(lease, status, ending)),
-    release: async (lease) => store.release({ lease, lastSeq: (await world.history(lease.runId)).length }),
+    release: (lease) => store.release(lease),
 
     message: (runId, topic, more) => ({
       id: nextId(),

@@ -22,11 +22,7 @@ export function generateHolderOperation(known: Knowledge): Operation {
   if (roll < 0.2) return { kind: "readInbox", calls: leases.map((lease) => [lease]) };
   if (roll < 0.5) return { kind: "record", calls: leases.map((lease) => [generateRecording(known, lease)]) };
   if (roll < 0.82) return { kind: "park", calls: leases.map((lease) => [generateParking(known, lease)]) };
-  if (roll < 0.9)
-    return {
-      kind: "release",
-      calls: leases.map((lease) => [{ lease, lastSeq: newestSeq(known, lease.runId) }]),
-    };
+  if (roll < 0.9) return { kind: "release", calls: leases.map((lease) => [lease]) };
   return { kind: "end", calls: unrelated(known, leases).map((lease) => [generateEnding(known, lease)]) };
 }
 

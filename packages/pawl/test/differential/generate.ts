@@ -1,4 +1,6 @@
+import { endStatuses, liveStatuses } from "../../src/core/run-status.ts";
 import { generateHolderOperation } from "./generate-holder.ts";
+import { generateOperating } from "./generate-operating.ts";
 import { generateStart } from "./generate-start.ts";
 import { generateTelling } from "./generate-telling.ts";
 import { generateWorkerOperation } from "./generate-worker.ts";
@@ -16,7 +18,8 @@ export function generateOperation(known: Knowledge): Operation {
   if (roll < 0.15 && live < 12) return generateStart(known);
   if (roll < 0.37) return generateWorkerOperation(known);
   if (roll < 0.62) return generateHolderOperation(known);
-  if (roll < 0.8) return generateTelling(known);
+  if (roll < 0.75) return generateTelling(known);
+  if (roll < 0.8) return generateOperating(known);
   if (roll < 0.86) return { kind: "wakeDue", calls: [[dueLimit(known)]] };
   if (roll < 0.92) return { kind: "advance", ms: dice.pick([1, 1, 100, 1_000, 5_000, 16_000]) };
   if (roll < 0.94) return { kind: "setQueuePaused", queue: dice.pick(["a", "b"]), paused: dice.chance(0.4) };
@@ -32,7 +35,7 @@ function dueLimit({ dice, snapshot, now }: Knowledge): number {
 
 function generateReading({ dice, snapshot }: Knowledge): Operation {
   const ids = [missingId, ...snapshot.runs.map(({ id }) => id)];
-  switch (dice.between(0, 4)) {
+  switch (dice.between(0, 7)) {
     case 0:
       return { kind: "now", calls: [[]] };
     case 1:
@@ -45,12 +48,24 @@ function generateReading({ dice, snapshot }: Knowledge): Operation {
         ...(dice.chance(0.3) && { queue: dice.pick(["a", "b"]) }),
         ...(dice.chance(0.3) && { before: dice.pick(ids) }),
         ...(dice.chance(0.5) && {
-          status: dice.pick(["pending", "running", "waiting", "completed", "cancelled"] as const),
+          status: dice.pick([...liveStatuses, ...endStatuses]),
         }),
+        ...(dice.chance(0.2) && { after: dice.pick(ids) }),
+        ...(dice.chance(0.2) && { tags: [dice.pick(["red", "blue"]), ...dice.some(["green"])] }),
+        ...(dice.chance(0.1) && { errorCode: dice.pick(["WORKER_CRASHED", "E"]) }),
         limit: dice.pick([1, 3, 100]),
+        look: dice.pick([1, 4, 100]),
       };
       return { kind: "listRuns", calls: [[filter]] };
     }
+    case 4:
+      return { kind: "listAttempts", calls: [[dice.pick(ids)]] };
+    case 5:
+      return { kind: "countRuns", calls: [[1_000]] };
+    case 6:
+      return dice.chance(0.5)
+        ? { kind: "readBacklog", calls: [[1_000]] }
+        : { kind: "findKey", calls: [[dice.pick(["k", "l", "m", "none"])]] };
     default:
       return { kind: "getRun", calls: dice.some(ids).map((id) => [id]) };
   }

@@ -1,8 +1,9 @@
+import { isRunId } from "../../src/core/ids.ts";
 import type { Operation } from "./operation.ts";
 
 /** What must have happened at least once before two stores may be called equal. */
 const expected: readonly string[] = [
-  ...["created", "existing", "conflict"].map((kind) => `createRuns ${kind}`),
+  ...["created", "existing", "conflict", "withheld"].map((kind) => `createRuns ${kind}`),
   ...["some", "none", "suspects waiting", "WORKER_EXPIRED"].map((kind) => `claimRuns ${kind}`),
   ...["begin", "record", "readInbox", "end", "release"].flatMap((kind) => [
     `${kind} done`,
@@ -16,6 +17,10 @@ const expected: readonly string[] = [
   ...["expiredWorkers", "recovered", "failed", "expiredRuns", "rescued", "more"].map(
     (kind) => `sweep ${kind}`,
   ),
+  ...["terminated", "ended", "missing"].map((kind) => `terminate ${kind}`),
+  ...["redriven", "live", "completed", "missing"].map((kind) => `redrive ${kind}`),
+  ...["rescheduled", "begun", "ended", "missing"].map((kind) => `reschedule ${kind}`),
+  ...["listAttempts", "countRuns", "readBacklog", "findKey"].map((kind) => `${kind} done`),
   ...["now", "getRun", "getEnds", "listRuns", "loadHistory"].map((kind) => `${kind} done`),
   ...["registerWorker", "retireWorker", "wakeTold", "insertMessage", "setQueuePaused", "advance"].map(
     (kind) => `${kind} done`,
@@ -55,7 +60,8 @@ function wordsFor(answer: unknown): readonly string[] {
   if (Array.isArray(answer)) return ["done", ...answer.flatMap(wordsFor)];
   if (typeof answer !== "object") return ["done"];
   const words = Object.entries(answer).flatMap(([key, value]) => {
-    if (typeof value === "string" && ["kind", "outcome", "status"].includes(key)) return [value];
+    if (typeof value === "string" && (["kind", "outcome", "status"].includes(key) || isRunId(key)))
+      return [value];
     if (key === "alive") return value === true ? ["alive"] : ["expired"];
     if (key === "suspectsWaiting") return value === true ? ["suspects waiting"] : [];
     if (key === "runs" || key === "woken") return isSome(value) ? ["some"] : ["none"];

@@ -1,4 +1,4 @@
 import { describePairs } from "./pair-test.ts";
-import { delayedChild, heldFamily, waitingParent } from "./scenarios.ts";
+import { delayedChild, failedFamily, heldFamily, waitingParent } from "./scenarios.ts";
 
-describePairs("parents and children", [delayedChild, waitingParent, heldFamily]);
+describePairs("parents and children", [delayedChild, waitingParent, heldFamily, failedFamily]);

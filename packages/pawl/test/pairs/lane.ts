@@ -25,7 +25,19 @@ export interface Lane {
   close(): Promise<void>;
 }
 
-const tables = ["run", "ready", "lease", "parked", "event", "inbox", "key", "worker", "queue"];
+const tables = [
+  "run",
+  "ready",
+  "lease",
+  "parked",
+  "event",
+  "inbox",
+  "key",
+  "worker",
+  "queue",
+  "stopped",
+  "tag",
+];
 
 /** Restoring leaves dead rows behind, which every look steps over. */
 const restoresPerVacuum = 200;

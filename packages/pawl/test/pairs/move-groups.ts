@@ -62,6 +62,16 @@ export function tellMoves(world: World, run: string, runId: RunId): readonly Mov
   ];
 }
 
+/** What an operator may do to a run. */
+export function operatorMoves(run: string, runId: RunId): readonly Move[] {
+  return [
+    moves.terminate(`terminate ${run}`, runId),
+    moves.reschedule(`reschedule ${run}`, { runId, priority: 1, startAt: undefined }),
+    moves.reschedule(`put ${run} off`, { runId, priority: undefined, startAt: 4_000_000_000_000 }),
+    moves.redrive(`redrive ${run}`, [runId]),
+  ];
+}
+
 /** What a caller may tell a run in a transaction of its own. */
 export function userTellMoves(world: World, run: string, runId: RunId): readonly Move[] {
   const keyed = world.message(runId, "signal:a", { idempotencyKey: "k" });

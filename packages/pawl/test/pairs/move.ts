@@ -2,6 +2,7 @@ import type { RunId } from "../../src/core/ids.ts";
 import { sqlState } from "../../src/postgres/sql-error.ts";
 import type { Transition } from "../../src/postgres/transition.ts";
 import { claimRuns, claimRunsValues, decodeClaim } from "../../src/postgres/transitions/claim-runs.ts";
+import * as control from "../../src/postgres/transitions/control.ts";
 import { createRuns, createRunsValues, decodeCreated } from "../../src/postgres/transitions/create-runs.ts";
 import {
   beginRuns,
@@ -25,7 +26,7 @@ import {
 import * as workers from "../../src/postgres/transitions/workers.ts";
 import type { ClaimRequest, Ending, Lease, Parking, Recording } from "../../src/store/lease.ts";
 import type { NewMessage } from "../../src/store/message.ts";
-import type { NewRun } from "../../src/store/run-record.ts";
+import type { NewRun, Rescheduling } from "../../src/store/run-record.ts";
 import type { Heartbeat, NewWorker } from "../../src/store/worker-record.ts";
 
 /** How a caller's own transaction, which a `{ tx }` call is part of, is isolated. */
@@ -70,10 +71,16 @@ function lostOr(answers: readonly unknown[]): unknown {
 
 export const moves = {
   createRuns: (name: string, runs: readonly NewRun[], isolation: Isolation | null = null): Move =>
-    move(name, createRuns, createRunsValues(shard, runs), (rows) => decodeCreated(runs, rows), {
-      isolation,
-      keys: runs.flatMap(({ id, key }) => (key === null ? [id] : [id, key])),
-    }),
+    move(
+      name,
+      createRuns,
+      createRunsValues(shard, runs, runs.length > 1),
+      (rows) => decodeCreated(runs, rows),
+      {
+        isolation,
+        keys: runs.flatMap(({ id, key }) => (key === null ? [id] : [id, key])),
+      },
+    ),
   claimRuns: (name: string, request: ClaimRequest): Move =>
     move(name, claimRuns, claimRunsValues(shard, request), decodeClaim),
 
@@ -136,6 +143,14 @@ export const moves = {
     const values = [shard, id, runId, topic, data?.json ?? null, data?.notes ?? null, idempotencyKey];
     return move(name, tellInTransaction, values, (rows) => rows[0], { isolation, keys: keysOf(message) });
   },
+  terminate: (name: string, runId: RunId): Move =>
+    move(name, control.terminateRun, [shard, runId, null, null], (rows) => rows[0]),
+  redrive: (name: string, runIds: readonly RunId[]): Move =>
+    move(name, control.redriveRuns, [shard, runIds], (rows) =>
+      Object.fromEntries(control.decodeRedriven(rows)),
+    ),
+  reschedule: (name: string, rescheduling: Rescheduling): Move =>
+    move(name, control.rescheduleRun, control.rescheduleValues(shard, rescheduling), (rows) => rows[0]),
   wakeTold: (name: string, runIds: readonly RunId[]): Move =>
     move(name, wakeTold, [shard, runIds], () => null),
   wakeDue: (name: string): Move => move(name, wakeDue, [shard, 10], (rows) => rows[0]),

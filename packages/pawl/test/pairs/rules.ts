@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Transition } from "../../src/postgres/transition.ts";
 import { claimRuns } from "../../src/postgres/transitions/claim-runs.ts";
+import { terminateRun } from "../../src/postgres/transitions/control.ts";
 import { beginRuns, endRuns, releaseRuns } from "../../src/postgres/transitions/end-runs.ts";
 import { parkRuns } from "../../src/postgres/transitions/park-runs.ts";
 import { tellInTransaction, wakeDue } from "../../src/postgres/transitions/tell-runs.ts";
@@ -28,7 +29,13 @@ export function isSkipping(move: Move): boolean {
   return skipping.has(move.statement);
 }
 
-const changingWhatIsBegun: ReadonlySet<Transition> = new Set([beginRuns, parkRuns, endRuns, releaseRuns]);
+const changingWhatIsBegun: ReadonlySet<Transition> = new Set([
+  beginRuns,
+  parkRuns,
+  endRuns,
+  releaseRuns,
+  terminateRun,
+]);
 
 /**
  * A sweep that finds a worker dead counts the runs it had begun as everybody sees them, while the worker's last write

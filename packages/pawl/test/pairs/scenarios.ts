@@ -3,6 +3,7 @@ import {
   ambientMoves,
   claimMove,
   holderMoves,
+  operatorMoves,
   tellMoves,
   userTellMoves,
   workerMoves,
@@ -33,6 +34,7 @@ export const readyRun: Scenario = {
       ...tellMoves(world, "it", runId),
       moves.tell("tell it under an old key", [world.message(runId, "signal:a", { idempotencyKey: "old" })]),
       ...userTellMoves(world, "it", runId),
+      ...operatorMoves("it", runId),
       ...ambientMoves([runId]),
       claimMove("a worker", first),
       claimMove("another worker", second),
@@ -70,6 +72,7 @@ export const heldRun: Scenario = {
       ...(await holderMoves(world, "it", lease, takes)),
       ...tellMoves(world, "it", runId),
       ...userTellMoves(world, "it", runId),
+      ...operatorMoves("it", runId),
       ...ambientMoves([runId]),
       ...workerMoves(world, "its worker", lease.workerId, [lease]),
       claimMove("another worker", await world.worker()),
@@ -89,6 +92,7 @@ export const waitingRun: Scenario = {
       ...tellMoves(world, "it", runId),
       moves.tell("tell it under an old key", [world.message(runId, "signal:a", { idempotencyKey: "old" })]),
       ...userTellMoves(world, "it", runId),
+      ...operatorMoves("it", runId),
       ...ambientMoves([runId]),
       claimMove("a worker", await world.worker()),
     ];
@@ -124,6 +128,7 @@ export const pausedRun: Scenario = {
         world.message(runId, "resume"),
         "repeatable read",
       ),
+      ...operatorMoves("it", runId),
       ...ambientMoves([runId]),
       claimMove("a worker", await world.worker()),
     ];
@@ -142,6 +147,8 @@ export const delayedChild: Scenario = {
       ...tellMoves(world, "it", runId),
       ...userTellMoves(world, "it", runId),
       ...(await holderMoves(world, "its parent", parent, takes)),
+      ...operatorMoves("it", runId),
+      moves.terminate("terminate its parent", parent.runId),
       ...ambientMoves([runId]),
       claimMove("a worker", await world.worker()),
       moves.retireWorker("retire its parent's worker", parent.workerId),
@@ -168,6 +175,8 @@ export const waitingParent: Scenario = {
       ...tellMoves(world, "the parent", parentId),
       ...userTellMoves(world, "the parent", parentId),
       moves.tell("tell the child to cancel", [world.message(child.runId, "cancel")]),
+      moves.terminate("terminate the child", child.runId),
+      moves.terminate("terminate the parent", parentId),
       ...ambientMoves([child.runId, parentId]),
       ...workerMoves(world, "the worker", workerId, [child]),
       claimMove("another worker", await world.worker()),
@@ -197,6 +206,8 @@ export const heldFamily: Scenario = {
       moves.tell("tell the waiting child to pause", [world.message(waiting.runId, "pause")]),
       moves.tell("tell the unbegun child to cancel", [world.message(unbegun, "cancel")]),
       moves.tell("tell the unbegun child to pause", [world.message(unbegun, "pause")]),
+      moves.terminate("terminate the parent", parent.runId),
+      moves.terminate("terminate the unbegun child", unbegun),
       ...ambientMoves([parent.runId, held.runId, waiting.runId, unbegun]),
       claimMove("another worker", await world.worker()),
       moves.retireWorker("retire the worker", workerId),
@@ -210,6 +221,7 @@ export const deadWorker: Scenario = {
     const parentId = await world.startParked({ wants: ["child", "signal:a"] }, { queue: "parents" });
     const workerId = await world.worker();
     const child = await world.hold(await world.startChild(parentId), { workerId, crashLimit: 0 });
+    await world.store.begin(child);
     const other = await world.hold(await world.start(), { workerId });
     const unbegun = await world.hold(await world.start(), { workerId, begin: false });
     const takes = await world.insert(child.runId, "signal:a");
@@ -229,6 +241,7 @@ export const deadWorker: Scenario = {
         world.message(parentId, "signal:a"),
         "repeatable read",
       ),
+      moves.terminate("terminate the failing run", child.runId),
       ...ambientMoves([parentId, child.runId]),
       ...workerMoves(world, "the dead worker", workerId, [child, other]),
       claimMove("the dead worker", workerId),
@@ -266,6 +279,33 @@ export const crashedAlone: Scenario = {
       }),
       moves.retireWorker("retire the dead worker", workerId),
       claimMove("the parent's worker", parent.workerId),
+    ];
+  },
+};
+
+export const failedFamily: Scenario = {
+  name: "a failed run with a held child and a waiting parent",
+  async build(world) {
+    const grandparentId = await world.startParked({ wants: ["child", "cancel"] }, { queue: "parents" });
+    const lease = await world.hold(await world.startChild(grandparentId));
+    const { runId } = lease;
+    const child = await world.hold(await world.startChild(runId));
+    const unbegun = await world.startChild(runId);
+    await world.end(lease, "failed", { error: json({ name: "Error", message: "no", code: "E" }) });
+    return [
+      moves.redrive("redrive it", [runId]),
+      moves.redrive("redrive it again", [runId]),
+      moves.redrive("redrive all", [unbegun, child.runId, runId]),
+      moves.terminate("terminate it", runId),
+      moves.terminate("terminate the unbegun child", unbegun),
+      moves.end("complete it once more", [await world.ending(lease)]),
+      moves.end("complete the child", [await world.ending(child)]),
+      moves.end("end the child as cancelled", [await world.ending(child, "cancelled")]),
+      ...tellMoves(world, "it", runId),
+      moves.tell("tell the unbegun child to cancel", [world.message(unbegun, "cancel")]),
+      moves.reschedule("put it off", { runId, priority: 2, startAt: 4_000_000_000_000 }),
+      ...ambientMoves([runId, grandparentId, unbegun]),
+      claimMove("a worker", await world.worker()),
     ];
   },
 };

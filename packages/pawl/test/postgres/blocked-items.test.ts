@@ -5,7 +5,7 @@ import { createIds } from "../../src/core/ids.ts";
 import { createPostgresStore, type PostgresStore } from "../../src/postgres/postgres-store.ts";
 import type { Lease, NewEvent } from "../../src/store/lease.ts";
 import type { NewMessage } from "../../src/store/message.ts";
-import type { NewRun } from "../../src/store/run-record.ts";
+import { plainRun, type NewRun } from "../../src/store/run-record.ts";
 import { systemRandom } from "../../src/system/system-random.ts";
 import { systemTimers } from "../../src/system/system-timers.ts";
 
@@ -37,16 +37,7 @@ afterAll(async () => {
 });
 
 function newRun(more: Partial<NewRun> = {}): NewRun {
-  const plain = {
-    priority: 0,
-    input: null,
-    key: null,
-    startAt: null,
-    expiresAt: null,
-    deadlineAt: null,
-    parent: null,
-  };
-  return { id: ids.next(), workflow: "checkout", version: 1, queue: "default", ...plain, ...more };
+  return { id: ids.next(), workflow: "checkout", version: 1, queue: "default", ...plainRun, ...more };
 }
 
 async function start(count: number): Promise<readonly string[]> {

@@ -3,7 +3,7 @@ import { bindSchema, type SchemaName } from "../../src/postgres/schema-name.ts";
 
 /** How many rows of each kind fill the tables. */
 export interface Bulk {
-  /** Ended, each with an event and a key. */
+  /** Ended, each with an event, a tag and a key; one in ten has failed. */
   readonly finished: number;
   /** Waiting for a signal until a distant day, each with a message it has taken. */
   readonly parked: number;
@@ -32,8 +32,11 @@ export async function fillTables(pool: pg.Pool, schema: SchemaName, bulk: Bulk):
     `insert into {schema}.worker (id, started_at, heard_at, ended_at, swept_at, lease_ms, pid, concurrency, host, queues)
      select ${id("n")}, now(), now(), now(), now(), 15000, 1, 100, 'gone', '{default}' from ${series(0, 200)}`,
     `insert into {schema}.run (id, created_at, ended_at, version, priority, depth, shard, workflow, queue, status, key, input, output)
-     select ${id("n")}, now(), now(), 1, 0, 0, 0, 'checkout', 'default', 'completed', 'old:' || n, '{"orderId":1}', '{"ok":true}'
+     select ${id("n")}, now(), now(), 1, 0, 0, 0, 'checkout', 'default', case when n % 10 = 0 then 'failed' else 'completed' end, 'old:' || n, '{"orderId":1}', '{"ok":true}'
        from ${series(0, bulk.finished)}`,
+    `insert into {schema}.stopped (shard, run_id, ended_at, status, error_code)
+     select 0, ${id("n")}, now(), 'failed', 'OLD' from ${series(0, bulk.finished)} where n % 10 = 0`,
+    `insert into {schema}.tag (shard, run_id, tag) select 0, ${id("n")}, 'old' from ${series(0, bulk.finished)}`,
     `insert into {schema}.key (shard, key, run_id, workflow, version)
      select 0, 'old:' || n, ${id("n")}, 'checkout', 1 from ${series(0, bulk.finished)}`,
     `insert into {schema}.event (shard, run_id, seq, at, kind)

@@ -1,6 +1,7 @@
 import { createIds } from "../../src/core/ids.ts";
 import type { Payload } from "../../src/core/json.ts";
 import type { ClaimedRun, Lane, NewEvent } from "../../src/store/lease.ts";
+import { plainRun } from "../../src/store/run-record.ts";
 import type { Store } from "../../src/store/store.ts";
 import { systemRandom } from "../../src/system/system-random.ts";
 
@@ -28,9 +29,8 @@ export async function driveRuns(store: Store, { runs, inFlight, steps }: Drive):
 
   async function start(): Promise<void> {
     const input: Payload = { json: '{"orderId":9182}', notes: null };
-    const plain = { priority: 0, key: null, startAt: null, expiresAt: null, deadlineAt: null, parent: null };
     const { queue, workflow, version } = lane;
-    await store.createRuns([{ id: ids.next(), workflow, version, queue, input, ...plain }]);
+    await store.createRuns([{ ...plainRun, id: ids.next(), workflow, version, queue, input }]);
   }
 
   async function execute({ runId, epoch }: ClaimedRun): Promise<void> {

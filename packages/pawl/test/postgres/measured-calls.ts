@@ -3,18 +3,32 @@ import type { Payload } from "../../src/core/json.ts";
 import type { PostgresStore } from "../../src/postgres/postgres-store.ts";
 import type { Transition } from "../../src/postgres/transition.ts";
 import { claimRuns, claimRunsValues } from "../../src/postgres/transitions/claim-runs.ts";
+import {
+  redriveRuns,
+  rescheduleRun,
+  rescheduleValues,
+  terminateRun,
+} from "../../src/postgres/transitions/control.ts";
 import { createRuns, createRunsValues } from "../../src/postgres/transitions/create-runs.ts";
 import { beginRuns, endRuns, endValues, releaseRuns } from "../../src/postgres/transitions/end-runs.ts";
 import { leaseValues } from "../../src/postgres/transitions/holder-calls.ts";
 import { parkRuns, parkValues } from "../../src/postgres/transitions/park-runs.ts";
 import { readInbox } from "../../src/postgres/transitions/read-inbox.ts";
-import { listRuns, loadHistory, readEnds, readRun } from "../../src/postgres/transitions/read.ts";
+import {
+  findKey,
+  listRuns,
+  listValues,
+  loadHistory,
+  readAttempts,
+  readEnds,
+  readRun,
+} from "../../src/postgres/transitions/read.ts";
 import { recordEvents, recordValues } from "../../src/postgres/transitions/record-events.ts";
 import { tellRuns, tellValues, wakeDue, wakeTold } from "../../src/postgres/transitions/tell-runs.ts";
 import { heartbeat, heartbeatValues, retireWorker, sweep } from "../../src/postgres/transitions/workers.ts";
 import type { Lane, Lease, Mark, NewEvent, Parking } from "../../src/store/lease.ts";
 import type { NewMessage, Topic } from "../../src/store/message.ts";
-import type { NewRun } from "../../src/store/run-record.ts";
+import { plainRun, type NewRun, type RunFilter } from "../../src/store/run-record.ts";
 import { systemRandom } from "../../src/system/system-random.ts";
 
 /** A call that is about to be made: its statement and parameters. */
@@ -38,15 +52,27 @@ function newRuns(count: number, more: Partial<NewRun> = {}): readonly NewRun[] {
     workflow,
     version: 1,
     queue: "default",
-    priority: 0,
+    ...plainRun,
     input: text,
-    key: null,
-    startAt: null,
-    expiresAt: null,
-    deadlineAt: null,
-    parent: null,
     ...more,
   }));
+}
+
+function list(filter: Omit<RunFilter, "look">): PreparedCall {
+  return { transition: listRuns, values: listValues(0, { look: 1_000, ...filter }) };
+}
+
+/** Runs that failed with the code E. */
+async function failed(store: PostgresStore, runs: readonly NewRun[]): Promise<readonly string[]> {
+  const leases = await held(store, runs);
+  const error = { json: '{"name":"Error","message":"no","code":"E"}', notes: null };
+  const fact = { seq: 1, kind: "failed", name: null, attempt: 1, data: error } as const;
+  await Promise.all(
+    leases.map((lease) =>
+      store.end({ lease, events: [fact], children: [], status: "failed", output: null, error }),
+    ),
+  );
+  return leases.map(({ runId }) => runId);
 }
 
 async function registerWorker(store: PostgresStore, leaseMs = 600_000): Promise<string> {
@@ -117,11 +143,11 @@ const messages = (leases: readonly Lease[], topic: Topic = signal): readonly New
 export const measuredCalls = {
   "create runs": async (_store, count) => ({
     transition: createRuns,
-    values: createRunsValues(0, newRuns(count)),
+    values: createRunsValues(0, newRuns(count), false),
   }),
   "create runs with keys": async (_store, count) => {
     const runs = newRuns(count).map((run) => ({ ...run, key: run.id }));
-    return { transition: createRuns, values: createRunsValues(0, runs) };
+    return { transition: createRuns, values: createRunsValues(0, runs, false) };
   },
   claim: async (store, count) =>
     claimOf(await ready(store, newRuns(count)), await registerWorker(store), count),
@@ -310,7 +336,47 @@ export const measuredCalls = {
   }),
   "list runs": async (store, count) => {
     await held(store, newRuns(count));
-    return { transition: listRuns, values: [0, null, null, null, null, count] };
+    return list({ limit: count });
+  },
+  "list runs by status": async (store, count) => {
+    await failed(store, newRuns(count));
+    return list({ status: "failed", limit: count });
+  },
+  "list runs by error code": async (store, count) => {
+    await failed(store, newRuns(count));
+    return list({ errorCode: "E", limit: count });
+  },
+  "list runs by tag": async (store, count) => {
+    const tag = ids.next();
+    await held(store, newRuns(count, { tags: [tag] }));
+    return list({ tags: [tag], limit: count });
+  },
+  "list blocked runs": async (store, count) => {
+    await parked(store, newRuns(count), { reason: "blocked" });
+    return list({ status: "blocked", limit: count });
+  },
+  "find a key": async (store) => {
+    const [run] = newRuns(1);
+    await store.createRuns([{ ...run!, key: run!.id }]);
+    return { transition: findKey, values: [0, run!.id] };
+  },
+  "read attempts": async (store) => {
+    const [runId] = await failed(store, newRuns(1));
+    return { transition: readAttempts, values: [0, runId] };
+  },
+  redrive: async (store, count) => ({
+    transition: redriveRuns,
+    values: [0, await failed(store, newRuns(count))],
+  }),
+  terminate: async (store) => {
+    const [lease] = await held(store, newRuns(1));
+    return { transition: terminateRun, values: [0, lease!.runId, null, null] };
+  },
+  reschedule: async (store) => {
+    const [run] = newRuns(1);
+    await store.createRuns([run!]);
+    const values = rescheduleValues(0, { runId: run!.id, priority: 1, startAt: 4_000_000_000_000 });
+    return { transition: rescheduleRun, values };
   },
   "read ends": async (store, count) => ({
     transition: readEnds,

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createIds } from "../../src/core/ids.ts";
 import { createPostgresStore, type PostgresStore } from "../../src/postgres/postgres-store.ts";
 import type { Lease, Parking } from "../../src/store/lease.ts";
-import type { NewRun } from "../../src/store/run-record.ts";
+import { plainRun, type NewRun } from "../../src/store/run-record.ts";
 import { systemRandom } from "../../src/system/system-random.ts";
 import { systemTimers } from "../../src/system/system-timers.ts";
 import { type CountingPool, createCountingPool } from "./counting-pool.ts";
@@ -34,17 +34,8 @@ afterAll(async () => {
 
 /** Starts runs of a workflow of their own and holds all of them, by one worker. */
 async function hold(count = 1, more: Partial<NewRun> = {}): Promise<readonly Lease[]> {
-  const plain = {
-    priority: 0,
-    input: null,
-    key: null,
-    startAt: null,
-    expiresAt: null,
-    deadlineAt: null,
-    parent: null,
-  };
   const workflow = ids.next();
-  const run = { workflow, version: 1, queue: "default", ...plain, ...more };
+  const run = { workflow, version: 1, queue: "default", ...plainRun, ...more };
   await store.createRuns(Array.from({ length: count }, () => ({ id: ids.next(), ...run })));
   const workerId = ids.next();
   await store.registerWorker({

@@ -5,6 +5,7 @@ import { createPostgresStore, type PostgresStore } from "../../src/postgres/post
 import { schemaName } from "../../src/postgres/schema-name.ts";
 import type { Hint } from "../../src/store/hint.ts";
 import type { Lease } from "../../src/store/lease.ts";
+import { plainRun } from "../../src/store/run-record.ts";
 import type { Store } from "../../src/store/store.ts";
 import { systemRandom } from "../../src/system/system-random.ts";
 import { systemTimers } from "../../src/system/system-timers.ts";
@@ -43,17 +44,8 @@ async function open(schema: string): Promise<Listening> {
 }
 
 async function start(store: Store, queue: string): Promise<string> {
-  const plain = {
-    priority: 0,
-    input: null,
-    key: null,
-    startAt: null,
-    expiresAt: null,
-    deadlineAt: null,
-    parent: null,
-  };
   const id = ids.next();
-  await store.createRuns([{ id, workflow: "checkout", version: 1, queue, ...plain }]);
+  await store.createRuns([{ id, workflow: "checkout", version: 1, queue, ...plainRun }]);
   return id;
 }
 

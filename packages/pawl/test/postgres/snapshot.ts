@@ -13,19 +13,21 @@ const room = `run_id as "runId", epoch, last_seq as "lastSeq", attempt, failures
 
 const queries: Record<keyof StoreSnapshot, string> = {
   runs: `select id, workflow, version, queue, priority, ${payload("input", "input_notes")} as input, key,
+                coalesce(raw, false) as "isRaw", coalesce(tags, '{}') as tags, retry, ${ms("start_at")} as "startAt",
+                case when status is not null then epoch end as epoch, case when status is not null then attempt end as attempt,
                 ${ms("expires_at")} as "expiresAt", ${ms("deadline_at")} as "deadlineAt", parent_id as "parentId",
                 parent_request as "parentRequest", coalesce(root_id, id) as "rootId", depth, ${ms("created_at")} as "createdAt",
                 status, ${payload("output", "output_notes")} as output, ${payload("error", "error_notes")} as error,
                 ${ms("ended_at")} as "endedAt"
            from {schema}.run order by id`,
-  ready: `select ${room}, told, ${ms("ready_at")} as "readyAt" from {schema}.ready order by run_id`,
+  ready: `select ${room}, told, ${ms("ready_at")} as "readyAt", ${ms("expires_at")} as "expiresAt" from {schema}.ready order by run_id`,
   lease: `select ${room}, told, worker_id as "workerId", ${ms("claimed_at")} as "claimedAt", ${ms("began_at")} as "begunAt",
                  crash_limit as "crashLimit"
             from {schema}.lease order by run_id`,
   parked: `select ${room}, reason, ${ms("due_at")} as "dueAt", array(select w from unnest(wants) w order by w collate "C") as wants
              from {schema}.parked order by run_id`,
   events: `select run_id as "runId", seq, kind, ${ms("at")} as at, name, attempt, ${ms("began_at")} as "beganAt",
-                  ${ms("due_at")} as "dueAt", ${payload("data", "notes")} as data
+                  ${ms("due_at")} as "dueAt", worker_id as "workerId", ${payload("data", "notes")} as data
              from {schema}.event order by run_id, seq`,
   inbox: `select run_id as "runId", id, topic, name, ${payload("data", "notes")} as data,
                  idempotency_key as "idempotencyKey", ${ms("sent_at")} as "sentAt", taken_seq as "takenSeq"
@@ -34,6 +36,9 @@ const queries: Record<keyof StoreSnapshot, string> = {
   workers: `select id, lease_ms as "leaseMs", ${ms("heard_at")} as "heardAt", ${ms("ended_at")} as "endedAt",
                    held_at_end as "heldAtEnd"
               from {schema}.worker order by id`,
+  stopped: `select run_id as "runId", status, error_code as "errorCode", ${ms("ended_at")} as "endedAt"
+              from {schema}.stopped order by run_id`,
+  tags: `select tag, run_id as "runId" from {schema}.tag order by tag, run_id`,
 };
 
 const members = Object.entries(queries).map(

@@ -106,7 +106,7 @@ describe("the parameters that are sent", () => {
   const message = { id: "m", runId: "r", topic: "cancel", data: null, idempotencyKey: null } as const;
 
   test.for([
-    [createRuns, createRunsValues(0, [])],
+    [createRuns, createRunsValues(0, [], false)],
     [claimRuns, claimRunsValues(0, claim)],
     [beginRuns, leaseValues(0, [lease])],
     [releaseRuns, leaseValues(0, [lease])],

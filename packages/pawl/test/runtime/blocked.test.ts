@@ -171,7 +171,7 @@ test("a blocked run is tried again with back-off, and goes on once the code fits
   build(engine, called, original);
   await engine.pass(700_000);
   expect((await engine.store.getRun(id))?.status).toBe("waiting");
-  const [childRun] = await engine.store.listRuns({ limit: 1, workflow: "child" });
+  const [childRun] = await engine.list("child");
   await engine.tell(childRun!.id, "signal:never");
   await engine.idle();
   expect(await engine.output(id)).toBe("unreached");

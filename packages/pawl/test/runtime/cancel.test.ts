@@ -83,6 +83,7 @@ test("code that never ran is not begun only to be stopped", async () => {
   const job = workflow({ ...options, name: "job" }, async () => void (isCalled = true));
   const id = await engine.start(job, undefined, { deadlineAt: engine.clock.now() });
   await engine.idle();
+  await engine.store.sweep({ limit: 1, after: null });
   expect((await engine.store.getRun(id))?.status).toBe("timed_out");
   expect(isCalled).toBe(false);
 });
@@ -96,7 +97,7 @@ test("cancelling a parent cancels the child it waits for", async () => {
   await engine.idle();
   await engine.tell(id, "cancel");
   await engine.idle();
-  const runs = await engine.store.listRuns({ limit: 10 });
+  const runs = await engine.list();
   expect(runs.map((run) => [run.workflow, run.status])).toEqual([
     ["child", "cancelled"],
     ["parent", "cancelled"],
@@ -112,7 +113,7 @@ test("a child that was cancelled rejects in its parent", async () => {
   engine.register(child);
   const id = await engine.start(parent);
   await engine.idle();
-  const [childRun] = await engine.store.listRuns({ limit: 1, workflow: "child" });
+  const [childRun] = await engine.list("child");
   await engine.tell(childRun!.id, "cancel");
   await engine.idle();
   expect(await engine.output(id)).toEqual(["RUN_CANCELLED", childRun!.id]);

@@ -15,7 +15,7 @@ import {
 } from "../../src/runtime/execution.ts";
 import type { Workflow } from "../../src/runtime/workflow.ts";
 import type { Topic } from "../../src/store/message.ts";
-import type { RunRecord } from "../../src/store/run-record.ts";
+import { plainRun, type RunRecord } from "../../src/store/run-record.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createManualClock, type ManualClock } from "../../src/testing/manual-clock.ts";
 
@@ -41,6 +41,8 @@ export interface Engine {
     options?: { readonly deadlineAt?: number; readonly key?: string },
   ): Promise<RunId>;
   tell(runId: RunId, topic: Topic, data?: unknown): Promise<void>;
+  /** Runs of a workflow, or all, newest first. */
+  list(workflow?: string): Promise<readonly RunRecord[]>;
   /** For steps that take time. */
   delay(ms: number): Promise<void>;
   /** Claims and executes until nothing happens any more without time passing. */
@@ -241,23 +243,24 @@ export function createEngine(options: EngineOptions = {}): Engine {
       const id = ids.next();
       await store.createRuns([
         {
+          ...plainRun,
           id,
           workflow: workflow.name,
           version: workflow.version,
           queue: workflow.queue,
-          priority: 0,
           input: encode(input),
           key: key ?? null,
-          startAt: null,
-          expiresAt: null,
           deadlineAt: deadlineAt ?? null,
-          parent: null,
         },
       ]);
       return id;
     },
     async tell(runId, topic, data) {
       await store.tell({ id: ids.next(), runId, topic, data: encode(data), idempotencyKey: null });
+    },
+    async list(workflow) {
+      const page = await store.listRuns({ limit: 10, look: 10, ...(workflow !== undefined && { workflow }) });
+      return page.runs;
     },
     delay: (ms) => new Promise((resolve) => void timers.after(ms, resolve)),
     async idle() {

@@ -1,6 +1,6 @@
 import type { RunId } from "../../src/core/ids.ts";
 import type { ClaimRequest, Lane } from "../../src/store/lease.ts";
-import type { NewRun } from "../../src/store/run-record.ts";
+import { plainRun, type NewRun } from "../../src/store/run-record.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createClaimLoop, type ClaimLoop } from "../../src/worker/claim-loop.ts";
 import { createRegistration, type Registration } from "../../src/worker/registration.ts";
@@ -80,10 +80,8 @@ export function createClaimer(
 
   const start = async (run: Partial<NewRun> = {}): Promise<RunId> => {
     const id = seams.ids.next();
-    const plain = { workflow: "work", version: 1, queue: "default", priority: 0, input: null, key: null };
-    await world.store.createRuns([
-      { id, ...plain, startAt: null, expiresAt: null, deadlineAt: null, parent: null, ...run },
-    ]);
+    const plain = { ...plainRun, workflow: "work", version: 1, queue: "default" };
+    await world.store.createRuns([{ id, ...plain, ...run }]);
     return id;
   };
   const crash = async (): Promise<void> => {

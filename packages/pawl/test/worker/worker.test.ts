@@ -316,10 +316,7 @@ describe("a worker in trouble", () => {
     await world.client.start(gate.gated);
     await world.rest();
     const lease = world.store.snapshot().lease.find(({ runId }) => runId === taken.id);
-    await world.store.release({
-      lease: { runId: taken.id, epoch: 1, workerId: lease?.workerId ?? "" },
-      lastSeq: 0,
-    });
+    await world.store.release({ runId: taken.id, epoch: 1, workerId: lease?.workerId ?? "" });
     await world.advance("6s");
     expect(gate.aborted()).toBe(1);
   });

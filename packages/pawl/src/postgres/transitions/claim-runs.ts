@@ -1,3 +1,4 @@
+import type { RetryPolicy } from "../../core/retry.ts";
 import type { Claim, ClaimedRun, ClaimRequest } from "../../store/lease.ts";
 import { payloadOf } from "../columns.ts";
 import type { Row } from "../database.ts";
@@ -7,7 +8,7 @@ import { transition } from "../transition.ts";
 export const claimRuns = transition(
   "claim_runs",
   `select run_id, epoch, last_seq, attempt, failures, told, workflow, version, queue, priority, ready_ms, key,
-          parent_id, root_id, depth, input, notes, created_ms, deadline_ms
+          parent_id, root_id, depth, input, notes, created_ms, deadline_ms, retry, raw, tags
      from {schema}.claim_runs_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
 );
 
@@ -31,6 +32,9 @@ interface ClaimedRow extends Row {
   readonly notes: string | null;
   readonly created_ms: number;
   readonly deadline_ms: number | null;
+  readonly retry: string | null;
+  readonly raw: boolean | null;
+  readonly tags: readonly string[] | null;
 }
 
 const lowestPriority = -2_147_483_648;
@@ -79,6 +83,9 @@ function decodeRun(runId: string, row: ClaimedRow): ClaimedRun {
     rootId: row.root_id ?? runId,
     depth: row.depth,
     input: payloadOf(row.input, row.notes),
+    isRaw: row.raw === true,
+    tags: row.tags ?? [],
+    retry: row.retry === null ? null : (JSON.parse(row.retry) as RetryPolicy),
     lastSeq: row.last_seq,
     attempt: row.attempt,
     failures: row.failures,

@@ -7,7 +7,7 @@ import { transition } from "../transition.ts";
 export const createRuns = transition(
   "create_runs",
   `select run_id, outcome, owner_id
-     from {schema}.create_runs_v1($1, $2, $3)`,
+     from {schema}.create_runs_v1($1, $2, $3, $4)`,
 );
 
 interface CreatedRow extends Row {
@@ -16,8 +16,13 @@ interface CreatedRow extends Row {
   readonly owner_id: string;
 }
 
-export function createRunsValues(shard: number, runs: readonly NewRun[]): readonly unknown[] {
-  return [shard, runsJson(runs), runs.some((run) => run.key !== null)];
+/** `isWhole`: all of them or none; otherwise each is a call of its own. */
+export function createRunsValues(
+  shard: number,
+  runs: readonly NewRun[],
+  isWhole: boolean,
+): readonly unknown[] {
+  return [shard, runsJson(runs), runs.some((run) => run.key !== null), isWhole];
 }
 
 /** Runs as the functions of the schema read them. */
@@ -31,7 +36,11 @@ export function runsJson(runs: readonly NewRun[]): string {
       priority: run.priority,
       input: run.input?.json,
       notes: run.input?.notes ?? undefined,
+      raw: run.isRaw ? true : undefined,
       key: run.key ?? undefined,
+      must_be_new: run.mustBeNew ? true : undefined,
+      tags: run.tags.length === 0 ? undefined : run.tags,
+      retry: run.retry ?? undefined,
       start_ms: run.startAt ?? undefined,
       expires_ms: run.expiresAt ?? undefined,
       deadline_ms: run.deadlineAt ?? undefined,

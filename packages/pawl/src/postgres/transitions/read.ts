@@ -1,6 +1,20 @@
 import type { EventKind, RunEvent } from "../../core/event.ts";
-import type { EndStatus, ParkReason, RunStatus } from "../../core/run-status.ts";
-import type { RunEnd, RunRecord } from "../../store/run-record.ts";
+import {
+  endStatuses,
+  liveStatuses,
+  type EndStatus,
+  type ParkReason,
+  type RunStatus,
+} from "../../core/run-status.ts";
+import type {
+  AttemptRecord,
+  Backlog,
+  RunCount,
+  RunEnd,
+  RunFilter,
+  RunPage,
+  RunRecord,
+} from "../../store/run-record.ts";
 import { payloadOf } from "../columns.ts";
 import type { Row } from "../database.ts";
 import { transition } from "../transition.ts";
@@ -13,7 +27,7 @@ export const readClock = transition(
 /** See migrations/0008_read.sql, as for all below. */
 export const loadHistory = transition(
   "load_history",
-  `select seq, kind, name, attempt, data, notes, at_ms, began_ms, due_ms
+  `select seq, kind, name, attempt, data, notes, at_ms, began_ms, due_ms, worker_id
      from {schema}.load_history_v1($1, $2, $3)`,
 );
 
@@ -23,11 +37,12 @@ export const readEnds = transition(
      from {schema}.read_ends_v1($1, $2)`,
 );
 
-const recordColumns = `id, workflow, version, queue, priority, status, key, parent_id, root_id, depth, epoch, attempt,
+const msColumn = (column: string): string =>
+  `floor(extract(epoch from ${column}_at) * 1000)::float8 as ${column}_ms`;
+
+const recordColumns = `id, workflow, version, queue, priority, status, key, tags, parent_id, root_id, depth, epoch, attempt,
           worker_id, park_reason, wants,
-          floor(extract(epoch from due_at) * 1000)::float8 as due_ms,
-          floor(extract(epoch from created_at) * 1000)::float8 as created_ms,
-          floor(extract(epoch from ended_at) * 1000)::float8 as ended_ms,
+          ${["due", "created", "start", "expires", "deadline", "ended"].map(msColumn).join(", ")},
           input::text as input, input_notes::text as input_notes, output::text as output,
           output_notes::text as output_notes, error::text as error, error_notes::text as error_notes`;
 
@@ -39,8 +54,29 @@ export const readRun = transition(
 
 export const listRuns = transition(
   "list_runs",
-  `select ${recordColumns}
-     from {schema}.list_runs_v1($1, $2, $3, $4, $5, $6)`,
+  `select next_id, ${recordColumns}
+     from (select next_id, (run).*
+             from {schema}.list_runs_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)) page`,
+);
+
+export const findKey = transition("find_key", "select {schema}.find_key_v1($1, $2) as id");
+
+export const countRuns = transition(
+  "count_runs",
+  "select status, n::float8 as count, is_exact from {schema}.count_runs_v1($1, $2)",
+);
+
+export const readBacklog = transition(
+  "read_backlog",
+  `select queue, workflow, version, n::float8 as count, is_exact, oldest_ms
+     from {schema}.backlog_v1($1, $2)`,
+);
+
+export const readAttempts = transition(
+  "read_attempts",
+  `select seq, attempt, outcome, will_retry, ${["began", "ended"].map(msColumn).join(", ")}, worker_id, host, pid,
+          data::text as data, notes::text as notes
+     from {schema}.read_attempts_v1($1, $2)`,
 );
 
 export interface EventRow extends Row {
@@ -53,6 +89,7 @@ export interface EventRow extends Row {
   readonly at_ms: number;
   readonly began_ms: number | null;
   readonly due_ms: number | null;
+  readonly worker_id: string | null;
 }
 
 export interface EndRow extends Row {
@@ -72,16 +109,20 @@ export interface RunRow extends Row {
   readonly priority: number;
   readonly status: RunStatus;
   readonly key: string | null;
+  readonly tags: readonly string[] | null;
   readonly parent_id: string | null;
   readonly root_id: string;
   readonly depth: number;
-  readonly epoch: number | null;
-  readonly attempt: number | null;
+  readonly epoch: number;
+  readonly attempt: number;
   readonly worker_id: string | null;
   readonly park_reason: ParkReason | null;
   readonly wants: readonly string[] | null;
   readonly due_ms: number | null;
   readonly created_ms: number;
+  readonly start_ms: number | null;
+  readonly expires_ms: number | null;
+  readonly deadline_ms: number | null;
   readonly ended_ms: number | null;
   readonly input: string | null;
   readonly input_notes: string | null;
@@ -89,6 +130,78 @@ export interface RunRow extends Row {
   readonly output_notes: string | null;
   readonly error: string | null;
   readonly error_notes: string | null;
+}
+
+/** A page's row: of a run, or of none where the page is empty but not the last. */
+export type ListedRow = { readonly next_id: string | null } & (RunRow | (Row & { readonly id: null }));
+
+export interface CountRow extends Row {
+  readonly status: RunCount["status"];
+  readonly count: number;
+  readonly is_exact: boolean;
+}
+
+export interface BacklogRow extends Row {
+  readonly queue: string;
+  readonly workflow: string;
+  readonly version: number;
+  readonly count: number;
+  readonly is_exact: boolean;
+  readonly oldest_ms: number;
+}
+
+export interface AttemptRow extends Row {
+  readonly seq: number;
+  readonly attempt: number;
+  readonly outcome: AttemptRecord["outcome"];
+  readonly will_retry: boolean;
+  readonly began_ms: number | null;
+  readonly ended_ms: number;
+  readonly worker_id: string | null;
+  readonly host: string | null;
+  readonly pid: number | null;
+  readonly data: string | null;
+  readonly notes: string | null;
+}
+
+export function listValues(shard: number, filter: RunFilter): readonly unknown[] {
+  const { before, after, status, workflow, queue, tags, errorCode, limit, look } = filter;
+  const filters = [before, after, status, workflow, queue, tags, errorCode].map((value) => value ?? null);
+  return [shard, ...filters, limit, look];
+}
+
+export function decodePage(rows: readonly ListedRow[]): RunPage {
+  const runs = rows.flatMap((row) => (row.id === null ? [] : decodeRunRecord(row as RunRow)));
+  return { runs, next: rows[0]?.next_id ?? null };
+}
+
+/** One entry a status, whether or not there is anything to count. */
+export function decodeCounts(rows: readonly CountRow[]): readonly RunCount[] {
+  const byStatus = new Map(rows.map((row) => [row.status, row]));
+  return [...liveStatuses, ...endStatuses].map((status) => {
+    const row = byStatus.get(status);
+    return { status, count: row?.count ?? 0, isExact: row?.is_exact ?? true };
+  });
+}
+
+export function decodeBacklog(row: BacklogRow): Backlog {
+  const { queue, workflow, version, count } = row;
+  return { queue, workflow, version, count, isExact: row.is_exact, oldestAt: row.oldest_ms };
+}
+
+export function decodeAttempt(row: AttemptRow): AttemptRecord {
+  return {
+    seq: row.seq,
+    attempt: row.attempt,
+    outcome: row.outcome,
+    willRetry: row.will_retry,
+    beganAt: row.began_ms,
+    endedAt: row.ended_ms,
+    error: row.outcome === "failed" ? payloadOf(row.data, row.notes) : null,
+    workerId: row.worker_id,
+    host: row.host,
+    pid: row.pid,
+  };
 }
 
 export function decodeEvent(row: EventRow): RunEvent {
@@ -100,6 +213,7 @@ export function decodeEvent(row: EventRow): RunEvent {
     attempt: row.attempt,
     beganAt: row.began_ms,
     dueAt: row.due_ms,
+    workerId: row.worker_id,
     data: payloadOf(row.data, row.notes),
   };
 }
@@ -122,6 +236,7 @@ export function decodeRunRecord(row: RunRow): RunRecord {
     priority: row.priority,
     status: row.status,
     key: row.key,
+    tags: row.tags ?? [],
     parentId: row.parent_id,
     rootId: row.root_id,
     depth: row.depth,
@@ -132,6 +247,9 @@ export function decodeRunRecord(row: RunRow): RunRecord {
     dueAt: row.due_ms,
     wants: row.wants,
     createdAt: row.created_ms,
+    startAt: row.start_ms,
+    expiresAt: row.expires_ms,
+    deadlineAt: row.deadline_ms,
     endedAt: row.ended_ms,
     input: payloadOf(row.input, row.input_notes),
     output: payloadOf(row.output, row.output_notes),

@@ -1,0 +1,229 @@
+-- What operators do to runs, whoever holds them: terminate, redrive, reschedule. One run row is locked before its rooms are
+-- looked at. The rooms are visited in the order in which a run moves without that lock: parked, ready, lease. Only a holder
+-- that gives its run back moves it from lease to ready, so a run that was met nowhere is looked for again.
+
+-- Ends a run at once, without its code. Its holder, if it has one, finds its lease gone.
+-- Answers 'terminated', 'ended' or 'missing'. Fails with 40001 if it must be tried again.
+-- Locks: run rows of the run, its parent and its live children, in id order; then its room.
+-- Index: run_pkey, run_parent, the rooms' primary keys, event_pkey.
+create function {schema}.terminate_run_v1(p_shard smallint, p_run uuid, p_data text, p_notes text)
+returns text
+language plpgsql
+set search_path = pg_catalog
+set lock_timeout = '250ms'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+declare
+  v_locked uuid[] := p_run || {schema}.parents_of_v1(p_shard, array[p_run])
+                  || {schema}.stopped_children_v1(p_shard, array[p_run], '{cancelled}');
+  v_children uuid[];
+  v_status text;
+  v_epoch integer;
+  v_attempt integer;
+  v_began_at timestamptz;
+  v_worker uuid;
+  v_seq integer;
+  v_now timestamptz;
+  v_wake uuid[];
+begin
+  perform 1 from (select 1 from {schema}.run r
+                   where r.shard = p_shard and r.id = any (v_locked)
+                   order by r.id for no key update) r;
+  v_now := {clock};
+  select r.status into v_status from {schema}.run r where r.shard = p_shard and r.id = p_run;
+  if not found then
+    return 'missing';
+  end if;
+  if v_status is not null then
+    return 'ended';
+  end if;
+  delete from {schema}.parked p where p.shard = p_shard and p.run_id = p_run returning p.epoch, p.attempt into v_epoch, v_attempt;
+  for i in 1 .. 3 loop
+    exit when v_epoch is not null;
+    delete from {schema}.ready y where y.shard = p_shard and y.run_id = p_run returning y.epoch, y.attempt into v_epoch, v_attempt;
+    exit when v_epoch is not null;
+    delete from {schema}.lease l where l.shard = p_shard and l.run_id = p_run
+    returning l.epoch, l.attempt, l.began_at, l.worker_id into v_epoch, v_attempt, v_began_at, v_worker;
+  end loop;
+  if v_epoch is null then
+    raise exception 'run % is being moved', p_run using errcode = 'serialization_failure';
+  end if;
+
+  -- Its holder may have added some before we had the lease.
+  v_children := {schema}.stopped_children_v1(p_shard, array[p_run], '{cancelled}');
+  if not v_children <@ v_locked then
+    raise exception 'children were added meanwhile' using errcode = 'serialization_failure';
+  end if;
+
+  v_seq := {schema}.newest_seq_v1(p_shard, p_run);
+  insert into {schema}.event (shard, run_id, seq, at, kind, attempt, began_at, worker_id, data, notes)
+  values (p_shard, p_run, v_seq + 1, v_now, 'cancel_requested', null, null, null, p_data::json, p_notes::json),
+         (p_shard, p_run, v_seq + 2, v_now, 'cancelled', case when v_began_at is not null then v_attempt end, v_began_at,
+          case when v_began_at is not null then v_worker end, null, null);
+  v_wake := {schema}.finish_runs_v1(p_shard, v_now, array[p_run], array[v_epoch], array[v_attempt], '{cancelled}',
+                                    null, null, null, null)
+         || {schema}.cancel_children_v1(p_shard, v_now, v_children, array[p_run]);
+  perform {schema}.wake_runs_v1(p_shard, v_now, v_wake);
+  if v_worker is not null then
+    perform {schema}.hint_runs_v1('t', array[p_run]);
+  end if;
+  return 'terminated';
+end
+$$;
+
+-- Gives ended runs that did not complete another life: what they had finished is kept, limits count from zero, deadlines that
+-- have passed are dropped. Answers 'redriven', 'live', 'completed' or 'missing' for each.
+-- Locks: run rows, in id order. Index: run_pkey, run_parent, stopped_pkey, inbox_unread, event_pkey.
+create function {schema}.redrive_runs_v1(p_shard smallint, p_runs uuid[])
+returns table (run_id uuid, outcome text)
+language plpgsql
+set search_path = pg_catalog
+set lock_timeout = '250ms'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz;
+  v_redriven uuid[];
+  v_rooms {schema}.room[];
+begin
+  perform 1 from (select 1 from {schema}.run r
+                   where r.shard = p_shard and r.id = any (p_runs)
+                   order by r.id for no key update) r;
+  v_now := {clock};
+  v_redriven := array(select r.id from {schema}.run r
+                       where r.shard = p_shard and r.id = any (p_runs) and r.status <> 'completed');
+  return query
+  select i, case when r.id is null then 'missing'
+                 when r.status is null then 'live'
+                 when r.status = 'completed' then 'completed'
+                 else 'redriven' end
+    from (select distinct i from unnest(p_runs) i) i
+    left join lateral (
+      select r.id, r.status from {schema}.run r where r.shard = p_shard and r.id = i offset 0) r on true;
+  if v_redriven = '{}' then
+    return;
+  end if;
+
+  -- What was asked of its last life does not concern this one.
+  update {schema}.inbox i
+     set taken_seq = 0
+   where i.shard = p_shard and i.run_id = any (v_redriven) and i.taken_seq is null and i.topic in ('cancel', 'pause', 'resume');
+  with back as (
+    update {schema}.run r
+       set status = null, ended_at = null, output = null, output_notes = null, error = null, error_notes = null,
+           start_at = null, expires_at = null,
+           deadline_at = case when r.deadline_at > v_now then r.deadline_at end
+     where r.shard = p_shard and r.id = any (v_redriven)
+    returning r.id, r.epoch, r.attempt
+  ), gone as (
+    delete from {schema}.stopped s where s.shard = p_shard and s.run_id = any (v_redriven)
+    returning s.run_id, s.error_code
+  ), life as materialized (
+    select b.id, b.epoch, b.attempt + (b.epoch > 0)::integer as attempt, {schema}.newest_seq_v1(p_shard, b.id) + 1 as seq,
+           coalesce(g.error_code = 'WORKER_CRASHED', false)::integer * 2 as suspicion
+      from back b
+      left join gone g on g.run_id = b.id
+  ), fact as (
+    insert into {schema}.event (shard, run_id, seq, at, kind)
+    select p_shard, l.id, l.seq, v_now, 'redriven' from life l
+  )
+  select array_agg((l.id, l.epoch, l.seq, l.attempt, 0, 0, l.suspicion, true)::{schema}.room) into v_rooms from life l;
+
+  -- Children that ended meanwhile could not tell.
+  insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data)
+  select p_shard, c.parent_id, c.id, v_now, 'child', c.parent_request,
+         json_build_object('id', c.id, 'status', c.status, 'output', c.output, 'error', c.error)
+    from unnest(v_redriven) p (id)
+   cross join lateral (
+     select c.parent_id, c.id, c.parent_request, c.status, c.output, c.error
+       from {schema}.run c
+      where c.shard = p_shard and c.parent_id = p.id and c.status is not null
+     offset 0) c
+  on conflict do nothing;
+  perform {schema}.put_ready_v1(p_shard, v_now, v_rooms);
+end
+$$;
+
+-- Changes the priority of a run that nobody holds, and the time of one that has not begun or waits to be tried again.
+-- p_timed: p_start_ms is to be set; null is now. Answers 'rescheduled', 'begun' (too late for that), 'ended' or 'missing'.
+-- Locks: the run's row, then its room. Index: run_pkey, the rooms' primary keys.
+create function {schema}.reschedule_run_v1(
+  p_shard smallint, p_run uuid, p_priority integer, p_timed boolean, p_start_ms float8, p_data text)
+returns text
+language plpgsql
+set search_path = pg_catalog
+set lock_timeout = '250ms'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+declare
+  v_run {schema}.run;
+  v_now timestamptz;
+  v_start timestamptz;
+  v_parked {schema}.parked;
+  v_ready {schema}.ready;
+  v_room {schema}.room;
+begin
+  select r.* into v_run from {schema}.run r where r.shard = p_shard and r.id = p_run for no key update;
+  if not found then
+    return 'missing';
+  end if;
+  if v_run.status is not null then
+    return 'ended';
+  end if;
+  v_now := {clock};
+  v_start := coalesce(to_timestamp(p_start_ms / 1000.0), v_now);
+
+  select p.* into v_parked from {schema}.parked p where p.shard = p_shard and p.run_id = p_run for update;
+  if found then
+    if p_timed and v_parked.epoch > 0 and v_parked.reason <> 'retry' then
+      return 'begun';
+    end if;
+    delete from {schema}.parked p where p.shard = p_shard and p.run_id = p_run;
+    v_room := (p_run, v_parked.epoch, v_parked.last_seq + 1, v_parked.attempt, v_parked.failures, v_parked.crashes,
+               v_parked.suspicion, false);
+  else
+    select y.* into v_ready from {schema}.ready y where y.shard = p_shard and y.run_id = p_run for update;
+    if not found or (p_timed and v_ready.epoch > 0) then
+      return 'begun';
+    end if;
+    delete from {schema}.ready y where y.shard = p_shard and y.run_id = p_run;
+    v_room := (p_run, v_ready.epoch, v_ready.last_seq + 1, v_ready.attempt, v_ready.failures, v_ready.crashes,
+               v_ready.suspicion, v_ready.told);
+  end if;
+
+  insert into {schema}.event (shard, run_id, seq, at, kind, data)
+  values (p_shard, p_run, v_room.last_seq, v_now, 'rescheduled', p_data::json);
+  update {schema}.run r
+     set priority = coalesce(p_priority, r.priority),
+         start_at = case when p_timed and v_room.epoch = 0 then v_start else r.start_at end
+   where r.shard = p_shard and r.id = p_run;
+
+  if v_ready.run_id is null and v_parked.reason not in ('delayed', 'retry') then
+    insert into {schema}.parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes, suspicion,
+                                 reason, wants)
+    values (p_shard, p_run, v_parked.parked_at, v_parked.due_at, v_room.epoch, v_room.last_seq, v_room.attempt,
+            v_room.failures, v_room.crashes, v_room.suspicion, v_parked.reason, v_parked.wants);
+    return 'rescheduled';
+  end if;
+  if not p_timed then
+    v_start := v_parked.due_at;
+  elsif v_room.epoch > 0 then
+    v_start := least(v_start, v_run.deadline_at);
+  end if;
+  if v_start > v_now then
+    insert into {schema}.parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes, suspicion,
+                                 reason, wants)
+    values (p_shard, p_run, v_now, v_start, v_room.epoch, v_room.last_seq, v_room.attempt, v_room.failures, v_room.crashes,
+            v_room.suspicion, coalesce(v_parked.reason, 'delayed'), coalesce(v_parked.wants, '{cancel,pause}'));
+    return 'rescheduled';
+  end if;
+  v_room.told := v_room.told or exists (select 1 from {schema}.inbox i
+                                         where i.shard = p_shard and i.run_id = p_run and i.taken_seq is null);
+  perform {schema}.put_ready_v1(p_shard, coalesce(v_ready.ready_at, v_now), array[v_room]);
+  return 'rescheduled';
+end
+$$;

@@ -1,0 +1,127 @@
+import type { RunId } from "../core/ids.ts";
+import type { Payload } from "../core/json.ts";
+import type { Rescheduling } from "../store/run-record.ts";
+import type { RedriveAnswer } from "../store/store.ts";
+import { closeRun, tellParent } from "./close-run.ts";
+import { hasUnread, takeMessage } from "./inbox.ts";
+import { errorCodeOf } from "./read.ts";
+import { appendEvent } from "./record.ts";
+import { earliest, moveToParked, moveToReady, numbersOf } from "./rooms.ts";
+import { runOf, type Room, type Run, type State } from "./state.ts";
+import { wake } from "./wake.ts";
+
+export function terminate(
+  state: State,
+  runId: RunId,
+  data: Payload | null,
+): "terminated" | "ended" | "missing" {
+  const run = state.runs.get(runId);
+  if (!run) return "missing";
+  const { room } = run;
+  if (!room) return "ended";
+  const seq = run.newestSeq + 1;
+  const begun = room.kind === "lease" && room.begunAt !== null ? room : null;
+  const attempt = begun === null ? {} : { attempt: begun.attempt, beganAt: begun.begunAt ?? 0 };
+  appendEvent(state, run, { seq, kind: "cancel_requested", name: null, data });
+  appendEvent(
+    state,
+    run,
+    { seq: seq + 1, kind: "cancelled", name: null, ...attempt, data: null },
+    begun?.workerId ?? null,
+  );
+  wake(state, closeRun(state, run, { status: "cancelled", output: null, error: null }));
+  if (room.kind === "lease") state.hints.add({ kind: "told", runId });
+  return "terminated";
+}
+
+export function redrive(state: State, runIds: readonly RunId[]): ReadonlyMap<RunId, RedriveAnswer> {
+  const answers = new Map(runIds.map((runId) => [runId, redriveRun(state, state.runs.get(runId))]));
+  // Only now: a child may be among them.
+  for (const [runId, answer] of answers) if (answer === "redriven") hearChildren(state, runOf(state, runId));
+  return answers;
+}
+
+/** Children that ended while it did not live could not tell. */
+function hearChildren(state: State, run: Run): void {
+  for (const childId of run.childIds) {
+    const child = runOf(state, childId);
+    if (child.end) tellParent(state, run, child, child.end);
+  }
+}
+
+function redriveRun(state: State, run: Run | undefined): RedriveAnswer {
+  if (!run) return "missing";
+  const { end } = run;
+  if (!end) return "live";
+  if (end.status === "completed") return "completed";
+  for (const { id, topic } of run.unread.list()) {
+    // What was asked of its last life does not concern this one.
+    if (topic === "cancel" || topic === "pause" || topic === "resume") takeMessage(state, run, id, 0);
+  }
+  run.end = null;
+  run.startAt = null;
+  run.expiresAt = null;
+  if (run.deadlineAt !== null && run.deadlineAt <= state.now()) run.deadlineAt = null;
+  const seq = run.newestSeq + 1;
+  appendEvent(state, run, { seq, kind: "redriven", name: null, data: null });
+  moveToReady(
+    state,
+    run,
+    {
+      epoch: end.epoch,
+      lastSeq: seq,
+      attempt: end.attempt + (end.epoch > 0 ? 1 : 0),
+      failures: 0,
+      crashes: 0,
+      suspicion: errorCodeOf(end.error) === "WORKER_CRASHED" ? 2 : 0,
+    },
+    true,
+  );
+  return "redriven";
+}
+
+export function reschedule(
+  state: State,
+  { runId, priority, startAt }: Rescheduling,
+): "rescheduled" | "begun" | "ended" | "missing" {
+  const run = state.runs.get(runId);
+  if (!run) return "missing";
+  const { room } = run;
+  if (!room) return "ended";
+  const isTimed = startAt !== undefined;
+  if (room.kind === "lease" || (isTimed && !canBeTimed(room))) return "begun";
+
+  const now = state.now();
+  const seq = room.lastSeq + 1;
+  appendEvent(state, run, { seq, kind: "rescheduled", name: null, data: describe(priority, startAt) });
+  // The room is listed under the old priority.
+  const numbers = { ...numbersOf(room), lastSeq: seq };
+  if (room.kind === "parked") moveToParked(state, run, numbers, room);
+  else moveToParked(state, run, numbers, { reason: "delayed", dueAt: null, wants: [] });
+  run.priority = priority ?? run.priority;
+  if (isTimed && room.epoch === 0) run.startAt = startAt ?? now;
+
+  if (room.kind === "parked" && room.reason !== "delayed" && room.reason !== "retry") return "rescheduled";
+  const dueAt = isTimed
+    ? earliest(startAt ?? now, room.epoch > 0 ? run.deadlineAt : null)
+    : room.kind === "parked"
+      ? room.dueAt
+      : null;
+  if (dueAt !== null && dueAt > now) {
+    const { reason, wants } = room.kind === "parked" ? room : delayed;
+    moveToParked(state, run, numbers, { reason, dueAt, wants });
+  } else if (room.kind === "ready")
+    moveToReady(state, run, numbers, room.told || hasUnread(run), room.mark.readyAt);
+  else moveToReady(state, run, numbers, hasUnread(run));
+  return "rescheduled";
+}
+
+const delayed = { reason: "delayed", wants: ["cancel", "pause"] } as const;
+
+function canBeTimed(room: Room): boolean {
+  return room.epoch === 0 || (room.kind === "parked" && room.reason === "retry");
+}
+
+function describe(priority: number | undefined, startAt: number | null | undefined): Payload {
+  return { json: JSON.stringify({ priority, startAt }), notes: null };
+}
