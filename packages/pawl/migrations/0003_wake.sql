@@ -40,11 +40,14 @@ begin
            error = t.error::json, error_notes = t.error_notes::json, ended_at = p_now
       from target t
      where r.ctid = t.place
-    returning r.id, r.parent_id, r.parent_request, r.status, r.output, r.error
+    returning r.id, r.parent_id, r.parent_request, r.status, r.output, r.output_notes, r.error, r.error_notes
   ), told as (
-    insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data)
+    insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data, notes)
     select p_shard, d.parent_id, d.id, p_now, 'child', d.parent_request,
-           json_build_object('id', d.id, 'status', d.status, 'output', d.output, 'error', d.error)
+           case when d.output is null then json_build_object('id', d.id, 'status', d.status, 'error', d.error)
+                else json_build_object('id', d.id, 'status', d.status, 'output', d.output, 'error', d.error) end,
+           case when d.output_notes is not null or d.error_notes is not null
+                then json_build_object('output', d.output_notes, 'error', d.error_notes) end
       from done d
      where d.parent_id is not null
        and exists (select 1 from {schema}.run parent

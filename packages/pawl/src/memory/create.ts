@@ -1,7 +1,7 @@
 import type { CreateAnswer, NewRun } from "../store/run-record.ts";
 import { compareMessages } from "./inbox.ts";
-import { isSameJson } from "./json-equal.ts";
 import { moveToParked, moveToReady, newNumbers } from "./rooms.ts";
+import { isSameInput } from "./same-input.ts";
 import { SortedList } from "./sorted-list.ts";
 import { runOf, type Run, type State } from "./state.ts";
 
@@ -16,7 +16,7 @@ function createRun(state: State, wanted: NewRun): CreateAnswer {
     const isSame =
       owner.workflow === wanted.workflow &&
       owner.version === wanted.version &&
-      isSameJson(owner.input, wanted.input);
+      isSameInput(owner.input, wanted.input);
     return { kind: isSame ? "existing" : "conflict", id: ownerId };
   }
   if (!state.runs.has(wanted.id)) addRun(state, wanted);

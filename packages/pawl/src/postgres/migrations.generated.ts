@@ -386,9 +386,9 @@ begin
   end if;
 
   insert into {schema}.key (shard, key, run_id, workflow, version, input_hash)
-  select p_shard, n.key, n.id, n.workflow, n.version, {schema}.input_hash_v1(n.input)
-    from rows from (json_to_recordset(p_runs) as (id uuid, workflow text, version integer, input text, key text))
-         with ordinality as n (id, workflow, version, input, key, place)
+  select p_shard, n.key, n.id, n.workflow, n.version, {schema}.input_hash_v1(n.input, n.notes)
+    from rows from (json_to_recordset(p_runs) as (id uuid, workflow text, version integer, input text, notes text, key text))
+         with ordinality as n (id, workflow, version, input, notes, key, place)
    where n.key is not null
    order by n.key, n.place
   on conflict (shard, key) do nothing;
@@ -397,10 +397,10 @@ begin
   select n.id,
          case when k.run_id = n.id then 'created'
               when k.workflow = n.workflow and k.version = n.version
-                   and k.input_hash is not distinct from {schema}.input_hash_v1(n.input) then 'existing'
+                   and k.input_hash is not distinct from {schema}.input_hash_v1(n.input, n.notes) then 'existing'
               else 'conflict' end,
          k.run_id
-    from json_to_recordset(p_runs) as n (id uuid, workflow text, version integer, input text, key text)
+    from json_to_recordset(p_runs) as n (id uuid, workflow text, version integer, input text, notes text, key text)
    cross join lateral (
      select k.run_id, k.workflow, k.version, k.input_hash
        from {schema}.key k
@@ -418,12 +418,16 @@ end
 $$;
 
 -- The same for every client: key order and spelling of numbers do not matter. These hashes are those of hash partitions,
--- so they survive upgrades of the server.
-create function {schema}.input_hash_v1(p_input text)
+-- so they survive upgrades of the server. Of what a codec made, which differs each time, the digest in the notes tells.
+create function {schema}.input_hash_v1(p_input text, p_notes text)
 returns bytea
 language plpgsql immutable
 as $$
 begin
+  if p_notes is not null then
+    return coalesce(sha256(convert_to(p_notes::json ->> 'digest', 'UTF8')),
+                    {schema}.input_hash_v1(p_input, null) || {schema}.input_hash_v1(p_notes, null));
+  end if;
   return int8send(jsonb_hash_extended(p_input::jsonb, 0)) || int8send(jsonb_hash_extended(p_input::jsonb, 1));
 end
 $$;
@@ -651,11 +655,14 @@ begin
            error = t.error::json, error_notes = t.error_notes::json, ended_at = p_now
       from target t
      where r.ctid = t.place
-    returning r.id, r.parent_id, r.parent_request, r.status, r.output, r.error
+    returning r.id, r.parent_id, r.parent_request, r.status, r.output, r.output_notes, r.error, r.error_notes
   ), told as (
-    insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data)
+    insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data, notes)
     select p_shard, d.parent_id, d.id, p_now, 'child', d.parent_request,
-           json_build_object('id', d.id, 'status', d.status, 'output', d.output, 'error', d.error)
+           case when d.output is null then json_build_object('id', d.id, 'status', d.status, 'error', d.error)
+                else json_build_object('id', d.id, 'status', d.status, 'output', d.output, 'error', d.error) end,
+           case when d.output_notes is not null or d.error_notes is not null
+                then json_build_object('output', d.output_notes, 'error', d.error_notes) end
       from done d
      where d.parent_id is not null
        and exists (select 1 from {schema}.run parent

@@ -1,7 +1,7 @@
-import { decode } from "../core/codec.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
 import type { Ids } from "../core/ids.ts";
+import { placeOfEvent, placeOfInput } from "../core/payload-codec.ts";
 import { createSeededRandom, type SeededRandom } from "../core/seeded-random.ts";
 import type { Timers } from "../core/timers.ts";
 import { createAgenda, earliest, type Agenda } from "./agenda.ts";
@@ -75,7 +75,7 @@ export class Course {
   async run(): Promise<Outcome> {
     const { holding, settle } = this.#parts;
     this.#outcome = await this.#prepare();
-    if (this.#outcome === null) this.#startCode();
+    this.#outcome ??= await this.#startCode();
     while (this.#outcome === null) {
       await settle();
       holding.assertHeld();
@@ -98,9 +98,15 @@ export class Course {
     return null;
   }
 
-  #startCode(): void {
-    const { claimed, workflow, log, bell } = this.#parts;
+  async #startCode(): Promise<Outcome | null> {
+    const { claimed, workflow, log, bell, payloads } = this.#parts;
     const { runId, version, attempt, key, parentId } = claimed;
+    let input: unknown;
+    try {
+      input = payloads.decode(claimed.input, placeOfInput(runId));
+    } catch (error) {
+      return this.#ending.blockUnreadable(error);
+    }
     const ctx = createContext({
       run: { id: runId, workflow: claimed.workflow, version, attempt, key, parentId },
       signalSchemas: workflow.signalSchemas,
@@ -108,16 +114,18 @@ export class Course {
       random: () => (this.#random ??= createSeededRandom(`${runId}/${this.#delivered}`)),
       now: () => this.#now,
       ask: (terms) => this.#ask(terms),
+      payloads,
     });
     const end = (end: CodeEnd): void => {
       this.#codeEnd = end;
       this.#moves += 1;
       bell.ring();
     };
-    (async () => workflow.call(ctx, decode(claimed.input)))().then(
+    (async () => workflow.call(ctx, input))().then(
       (output) => end({ kind: "returned", output }),
       (error: unknown) => end({ kind: "threw", error }),
     );
+    return null;
   }
 
   #ask(terms: RequestTerms): Promise<unknown> {
@@ -165,7 +173,8 @@ export class Course {
     return unasked === null ? this.#live() : this.#awaitAsking(unasked, next);
   }
 
-  #deliver(event: RunEvent): null {
+  async #deliver(event: RunEvent): Promise<Outcome | null> {
+    const { payloads, claimed } = this.#parts;
     this.#delivery.take();
     this.#now = Math.max(this.#now, event.at);
     // A new generator after each fact: what steps draw, which do not run again in replay, shifts nothing.
@@ -178,7 +187,11 @@ export class Course {
     const request = meaning === null ? undefined : this.#requests.find(meaning);
     if (request !== undefined) {
       this.#requests.settle(request);
-      answer(request, event);
+      try {
+        answer(request, event, placeOfEvent(claimed.runId, event), payloads);
+      } catch (error) {
+        return this.#ending.blockUnreadable(error);
+      }
     }
     return null;
   }
@@ -243,7 +256,13 @@ export class Course {
     this.#isReplaying = false;
     if (holding.isTold) inbox.fill(await holding.readInbox());
     orders.obey();
-    if (!this.#isHalted()) await this.#agenda.takeMessages();
+    if (!this.#isHalted()) {
+      try {
+        await this.#agenda.takeMessages();
+      } catch (error) {
+        return this.#ending.blockUnreadable(error);
+      }
+    }
     // The code may have come to its end meanwhile, and then nothing begins any more.
     if (this.#codeEnd !== null) return null;
     if (!this.#isHalted()) {

@@ -212,11 +212,38 @@ export function describeCreating(test: StoreTest): void {
       expect(await world.store.createRuns([run])).toEqual([{ kind: "conflict", id: first }]);
     });
 
-    test("notes on types, queue, priority and start do not make runs different", async ({ world }) => {
-      const first = await world.start({ key: "k", input: json("2026-01-01", `["date"]`) });
+    test("queue, priority and start do not make runs different", async ({ world }) => {
+      const first = await world.start({ key: "k", input: json(1) });
       const startAt = (await world.now()) + 1;
-      const run = world.newRun({ key: "k", input: json("2026-01-01"), queue: "other", priority: 9, startAt });
+      const run = world.newRun({ key: "k", input: json(1), queue: "other", priority: 9, startAt });
       expect(await world.store.createRuns([run])).toEqual([{ kind: "existing", id: first }]);
+    });
+
+    test("notes on types make runs different, but for the order of their keys", async ({ world }) => {
+      const value = { a: "2026-01-01", b: "1" };
+      const notes = `{"types":{"a":"Date","b":"bigint"}}`;
+      const first = await world.start({ key: "k", input: json(value, notes) });
+      const same = world.newRun({
+        key: "k",
+        input: json({ b: "1", a: "2026-01-01" }, `{"types":{"b":"bigint", "a":"Date"}}`),
+      });
+      const plain = world.newRun({ key: "k", input: json(value) });
+      const other = world.newRun({ key: "k", input: json(value, `{"types":{"a":"Date"}}`) });
+      expect(await world.store.createRuns([same, plain, other])).toEqual([
+        { kind: "existing", id: first },
+        { kind: "conflict", id: first },
+        { kind: "conflict", id: first },
+      ]);
+    });
+
+    test("a digest in the notes stands for the input, which may differ", async ({ world }) => {
+      const first = await world.start({ key: "k", input: json("secret 1", `{"codec":"c","digest":"d"}`) });
+      const same = world.newRun({ key: "k", input: json("secret 2", `{"codec":"c","digest":"d"}`) });
+      const other = world.newRun({ key: "k", input: json("secret 1", `{"codec":"c","digest":"e"}`) });
+      expect(await world.store.createRuns([same, other])).toEqual([
+        { kind: "existing", id: first },
+        { kind: "conflict", id: first },
+      ]);
     });
 
     test("within one call the first run with a key wins", async ({ world }) => {
