@@ -24,7 +24,7 @@ import { createEndWatch } from "./end-watch.ts";
 import { describeRun, sealRun, timeRun } from "./new-run.ts";
 import type { RunHandle, SignalOptions } from "./run-handle.ts";
 import { resultOf } from "./run-result.ts";
-import { readEvent, readRun, type Run } from "./run.ts";
+import { readHistory, readRun, type Run } from "./run.ts";
 import { checkStartOptions, type StartOptions } from "./start-options.ts";
 
 export interface ClientDeps extends LoopSeams {
@@ -200,7 +200,7 @@ export function createClient(deps: ClientDeps): Client {
       if (!isRunId(runId)) throw notFound(runId);
       const events = await call(() => store.loadHistory(runId, 0));
       if (events.length === 0 && (await call(() => store.getRun(runId))) === null) throw notFound(runId);
-      return events.map((event) => readEvent(runId, event, payloads));
+      return readHistory(runId, events, payloads);
     },
   });
 

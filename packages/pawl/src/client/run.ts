@@ -1,4 +1,4 @@
-import { readChildEnd } from "../core/child-end.ts";
+import { idOfChild, readChildEnd } from "../core/child-end.ts";
 import type { EventKind, RunEvent } from "../core/event.ts";
 import type { RunId } from "../core/ids.ts";
 import { placeOfError, placeOfEvent, placeOfInput, placeOfOutput } from "../core/payload-codec.ts";
@@ -63,16 +63,26 @@ export function readRun(record: RunRecord, payloads: Payloads): Run {
 }
 
 /** @throws {PawlError} `CODEC_MISSING`, `CODEC_FAILED` */
-export function readEvent(runId: RunId, event: RunEvent, payloads: Payloads): HistoryEvent {
-  const { data } = event;
-  const isChildEnd = event.kind === "child_ended" && data !== null;
-  return {
-    ...event,
-    at: new Date(event.at),
-    beganAt: dateOf(event.beganAt),
-    dueAt: dateOf(event.dueAt),
-    data: isChildEnd ? readChildEnd(data, payloads) : payloads.decode(data, placeOfEvent(runId, event)),
-  };
+export function readHistory(
+  runId: RunId,
+  events: readonly RunEvent[],
+  payloads: Payloads,
+): readonly HistoryEvent[] {
+  const children = new Map<string | null, string | null>();
+  return events.map((event) => {
+    const { kind, name, data } = event;
+    if (kind === "child_started") children.set(name, idOfChild(data));
+    return {
+      ...event,
+      at: new Date(event.at),
+      beganAt: dateOf(event.beganAt),
+      dueAt: dateOf(event.dueAt),
+      data:
+        kind === "child_ended" && data !== null
+          ? readChildEnd(data, children.get(name) ?? null, payloads)
+          : payloads.decode(data, placeOfEvent(runId, event)),
+    };
+  });
 }
 
 function dateOf(ms: number | null): Date | null {

@@ -25,20 +25,30 @@ export function statusOfChild(data: Payload | null): EndStatus | null {
   return data === null ? null : (JSON.parse(data.json) as StoredChildEnd).status;
 }
 
-/** Payloads were sealed for the child, so that is where they are opened. @throws {PawlError} as `Payloads.decode` does */
-export function readChildEnd(data: Payload, payloads: Payloads): ChildEnd {
+/** The id of the child that a `child_started` fact speaks of. */
+export function idOfChild(data: Payload | null): string | null {
+  return data === null ? null : (JSON.parse(data.json) as { readonly id: string }).id;
+}
+
+/**
+ * Payloads were sealed for the child, so that is where they are opened.
+ * @param childId who was started: what is another child's does not pass for its own
+ * @throws {PawlError} as `Payloads.decode` does
+ */
+export function readChildEnd(data: Payload, childId: string | null, payloads: Payloads): ChildEnd {
   const end = JSON.parse(data.json) as StoredChildEnd;
   const notes = JSON.parse(data.notes ?? "{}") as { readonly output?: unknown; readonly error?: unknown };
   const { id, status } = end;
+  const sealedFor = childId ?? id;
   return {
     id,
     status,
     output: Object.hasOwn(end, "output")
-      ? payloads.decodeParsed(end.output, notes.output ?? null, placeOfOutput(id))
+      ? payloads.decodeParsed(end.output, notes.output ?? null, placeOfOutput(sealedFor))
       : undefined,
     error:
       end.error === null
         ? null
-        : (payloads.decodeParsed(end.error, notes.error ?? null, placeOfError(id)) as RecordedError),
+        : (payloads.decodeParsed(end.error, notes.error ?? null, placeOfError(sealedFor)) as RecordedError),
   };
 }

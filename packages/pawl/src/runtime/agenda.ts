@@ -69,6 +69,7 @@ export function createAgenda(parts: AgendaParts): Agenda {
     request.state = "issued";
     const { input, ...terms } = newChild(ids.next(), claimed, request, holding.time.estimate());
     const child = { ...terms, input: payloads.seal(input, placeOfInput(terms.id)) };
+    request.childId = child.id;
     holding.add({ kind: "child_started", name: request.key, data: encode({ id: child.id }) }, child);
   };
 

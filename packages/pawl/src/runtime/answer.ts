@@ -14,9 +14,14 @@ import type { Request } from "./request.ts";
 export function answer(request: Request, event: RunEvent, place: PayloadPlace, payloads: Payloads): void {
   const { kind, data } = event;
   if (kind === "timer_fired") request.resolve(request.family === "wait" ? null : undefined);
-  else if (kind === "child_ended" && data !== null) answerWithChild(request, readChildEnd(data, payloads));
+  else if (kind === "child_ended" && data !== null)
+    answerWithChild(request, readChildEnd(data, childOf(request), payloads));
   else if (kind === "step_failed" && data !== null) request.reject(payloads.decodeError(data, place));
   else request.resolve(payloads.decode(data, place));
+}
+
+function childOf(request: Request): string | null {
+  return request.family === "child" ? request.childId : null;
 }
 
 function answerWithChild(request: Request, end: ChildEnd): void {

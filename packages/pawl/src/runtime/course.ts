@@ -1,3 +1,4 @@
+import { idOfChild } from "../core/child-end.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
 import type { Ids } from "../core/ids.ts";
@@ -134,6 +135,7 @@ export class Course {
     const request = createRequest(terms);
     for (const mark of this.#delivery.ask(request)) {
       if (mark.kind === "timer_set" && "dueAt" in request) request.dueAt = mark.dueAt;
+      if (mark.kind === "child_started" && request.family === "child") request.childId = idOfChild(mark.data);
       if (mark.kind === "timer_set" || mark.kind === "child_started") request.state = "issued";
     }
     this.#requests.add(request);
