@@ -1,6 +1,11 @@
 /** How many objects may lie in each other. */
 export const deepest = 100;
 
+/** Most objects are, and it takes one look. */
+export function isPlainHere(value: object): boolean {
+  return Object.getPrototypeOf(value) === Object.prototype;
+}
+
 /** Of any realm: its prototype is null, or the end of the chain. */
 export function hasPlainPrototype(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);

@@ -1,6 +1,6 @@
 import { hasLoneSurrogate } from "./name.ts";
 import { Refusal } from "./refusal.ts";
-import { deepest, hasPlainPrototype, isOrdinaryArray, kindOfObject } from "./value-shape.ts";
+import { deepest, hasPlainPrototype, isOrdinaryArray, isPlainHere, kindOfObject } from "./value-shape.ts";
 
 /**
  * What a part of a value is: its kind; or the notes on what lies in it, by key; or both. Keys alone decide where a note
@@ -82,7 +82,7 @@ export class RichValueWriter {
 
   #writeObject(value: object): RichValue {
     if (Array.isArray(value)) return this.#writeArray(value);
-    const kind = kindOfObject(value);
+    const kind = isPlainHere(value) ? null : kindOfObject(value);
     switch (kind) {
       case "Date":
         return { json: this.#writeDate(value as Date), types: kind };
@@ -96,11 +96,11 @@ export class RichValueWriter {
       case "Buffer":
         return { json: this.#writeBytes(value as Uint8Array), types: kind };
       case "Error":
-        return withKind(kind, this.#writeMembers(membersOfError(value as Error)));
+        return withKind(kind, this.#writeMembers(value, keysOfError(value as Error)));
       case null:
         if (!hasPlainPrototype(value)) throw this.#refuse(describeClass(value));
         if (Object.getOwnPropertySymbols(value).length > 0) throw this.#refuse("has a symbol for a key");
-        return this.#writeMembers(Object.keys(value).map((key) => [key, () => read(value, key)]));
+        return this.#writeMembers(value, Object.keys(value));
       default:
         return kind satisfies never;
     }
@@ -149,14 +149,13 @@ export class RichValueWriter {
     return withKind(kind, { json, types: notes.all() });
   }
 
-  #writeMembers(members: readonly (readonly [key: string, read: () => unknown])[]): Members {
-    // Without a prototype every key is only a key.
-    const json = Object.create(null) as Record<string, unknown>;
+  #writeMembers(value: object, keys: Iterable<string>): Members {
+    const json: Record<string, unknown> = {};
     const notes = new Notes();
-    for (const [key, readMember] of members) {
+    for (const key of keys) {
       this.#path.push(key);
       this.#checkText(key);
-      json[key] = notes.take(key, this.#write(readMember()));
+      put(json, key, notes.take(key, this.#write((value as Readonly<Record<string, unknown>>)[key])));
       this.#path.pop();
     }
     return { json, types: notes.all() };
@@ -197,8 +196,7 @@ class Notes {
   #within: Record<string, Note> | null = null;
 
   add(key: string, note: Note): void {
-    this.#within ??= Object.create(null) as Record<string, Note>;
-    this.#within[key] = note;
+    put((this.#within ??= {}), key, note);
   }
 
   take(key: string, { json, types }: RichValue): unknown {
@@ -209,6 +207,18 @@ class Notes {
   all(): NotesWithin | null {
     return this.#within;
   }
+}
+
+/** Every key is only a key. */
+function put<Member>(members: Record<string, Member>, key: string, member: Member): void {
+  if (key === "__proto__")
+    Object.defineProperty(members, key, {
+      value: member,
+      enumerable: true,
+      configurable: true,
+      writable: true,
+    });
+  else members[key] = member;
 }
 
 function plain(json: unknown): RichValue {
@@ -225,21 +235,10 @@ function writeNumber(value: number): RichValue {
 }
 
 /** What every error has, then what its maker added to it. */
-function membersOfError(error: Error): readonly (readonly [key: string, read: () => unknown])[] {
+function keysOfError(error: Error): Iterable<string> {
   const hidden = ["cause", "errors"].filter((key) => Object.hasOwn(error, key));
   const added = Object.keys(error);
-  const keys = new Set([
-    "name",
-    "message",
-    ...(error.stack === undefined ? [] : ["stack"]),
-    ...hidden,
-    ...added,
-  ]);
-  return [...keys].map((key) => [key, () => read(error, key)]);
-}
-
-function read(value: object, key: string): unknown {
-  return (value as Readonly<Record<string, unknown>>)[key];
+  return new Set(["name", "message", ...(error.stack === undefined ? [] : ["stack"]), ...hidden, ...added]);
 }
 
 /** Indices come first and in their order, so the key at each place tells. */

@@ -205,7 +205,7 @@ test.each<[string, unknown, string]>([
   ["what only pretends to be a date", Object.create({ [Symbol.toStringTag]: "Date" }), "$ cannot be read"],
   ["a symbol for a key", { [Symbol("k")]: 1 }, "$ has a symbol for a key"],
   ["a getter that throws", { a: [hidden] }, "$.a[0].secret cannot be read"],
-  ["a proxy that throws", { a: throwing }, "$.a cannot be read"],
+  ["a proxy that throws", { a: throwing }, "$.a.a cannot be read"],
   ["a proxy that is revoked", { a: revoked }, "$.a cannot be read"],
   ["NUL", { text: "a\0b" }, "$.text holds a NUL"],
   ["NUL in a key", { "a\0": 1 }, '$["a\\u0000"] holds a NUL'],
