@@ -4,7 +4,7 @@ import { PawlError } from "./error.ts";
 import type { Payload } from "./json.ts";
 import { hasLoneSurrogate } from "./name.ts";
 import type { PayloadCodec, PayloadPlace } from "./payload-codec.ts";
-import { describeError, recordError, revive, type RecordedError } from "./recorded-error.ts";
+import { recordError, revive, type RecordedError } from "./recorded-error.ts";
 
 /** Everything a user gives or gets passes through here on its way to and from the store. */
 export interface Payloads {
@@ -123,9 +123,10 @@ function callCodec(call: CodecCall, act: () => unknown): string {
   throw failed(call, new TypeError("It must return, at once, a text that Postgres can hold."));
 }
 
+/** What the codec threw stays out of the message, which may be stored in clear: it may speak of the payload. */
 function failed(call: CodecCall, cause: unknown): PawlError {
-  const reason = cause === undefined ? "." : `: ${describeError(cause).message}`;
-  return new PawlError("CODEC_FAILED", `The codec could not ${call} a payload${reason}`, { call }, { cause });
+  const options = cause === undefined ? undefined : { cause };
+  return new PawlError("CODEC_FAILED", `The codec could not ${call} a payload.`, { call }, options);
 }
 
 function missing(name: unknown, codec: PayloadCodec | undefined, { runId, field }: PayloadPlace): PawlError {

@@ -258,18 +258,16 @@ export class Course {
     this.#isReplaying = false;
     if (holding.isTold) inbox.fill(await holding.readInbox());
     orders.obey();
-    if (!this.#isHalted()) {
-      try {
-        await this.#agenda.takeMessages();
-      } catch (error) {
-        return this.#ending.blockUnreadable(error);
+    try {
+      if (!this.#isHalted()) await this.#agenda.takeMessages();
+      // The code may have come to its end meanwhile, and then nothing begins any more.
+      if (this.#codeEnd !== null) return null;
+      if (!this.#isHalted()) {
+        this.#agenda.issue();
+        this.#agenda.fireTimers();
       }
-    }
-    // The code may have come to its end meanwhile, and then nothing begins any more.
-    if (this.#codeEnd !== null) return null;
-    if (!this.#isHalted()) {
-      this.#agenda.issue();
-      this.#agenda.fireTimers();
+    } catch (error) {
+      return this.#ending.blockUnreadable(error);
     }
     const isBusy = steps.size > 0 || this.#requests.size === 0;
     if (holding.hasAnswers || holding.hasTooMany || (holding.hasFacts && isBusy)) return this.#record();

@@ -30,7 +30,7 @@ export interface Ending {
   stop(stop: Stop): Promise<Outcome>;
   /** The code does not fit the history. */
   block(difference: Difference): Promise<Outcome>;
-  /** What the run was given, or has done, cannot be read here: leaves it to a process that can. */
+  /** What the run was given, has done or gives cannot be read or written here: leaves it to a process that can. */
   blockUnreadable(error: unknown): Promise<Outcome>;
   /** Null: it is to go on after all. */
   pause(): Promise<Outcome | null>;
@@ -155,6 +155,16 @@ export function createEnding(parts: EndingParts): Ending {
     return layDown({ ...unlessOrdered, reason: "blocked", delayMs, attemptFailed: false });
   };
 
+  const blockUnreadable = async (error: unknown): Promise<Outcome> => {
+    // Messages that come in while a step runs may be what cannot be read.
+    await stepsEnded(false);
+    const message = `The run waits for a process that can read and write its payloads. ${describeError(error).message}`;
+    const difference = { message, expected: [], found: [] };
+    log.error("A payload cannot be read or written here.", { error });
+    // Never sealed: with the wrong codec here, nobody else could read it.
+    return block(difference, encode(difference));
+  };
+
   const isLastBlock = (difference: Difference): boolean => {
     try {
       const last = payloads.decode(history.findLast(isBlock)?.data ?? null, blockedPlace);
@@ -177,18 +187,14 @@ export function createEnding(parts: EndingParts): Ending {
         payloads.encode(output, placeOfOutput(runId), "The output of the run"),
       );
       if (result.kind === "returned") return complete(result.output);
+      // What the run did is not lost with a codec that is out of order: its steps are recorded.
+      if (end.kind === "returned" && PawlError.is(result.error, "CODEC_FAILED"))
+        return blockUnreadable(result.error);
       await stepsEnded(false);
       return fail(result.error, end.kind === "threw" && isRetryable(result.error));
     },
     block: (difference) => block(difference, payloads.encode(difference, blockedPlace)),
-    async blockUnreadable(error) {
-      // Messages that come in while a step runs may be what cannot be read.
-      await stepsEnded(false);
-      const message = `The run waits for a process that can read it. ${describeError(error).message}`;
-      const difference = { message, expected: [], found: [] };
-      // Never sealed: with the wrong codec here, nobody else could read it.
-      return block(difference, encode(difference));
-    },
+    blockUnreadable,
   };
 }
 

@@ -42,7 +42,7 @@ describe.each([
     const run = await client.start(journey, { a: 1 });
     const lame = await startWorker(wrong);
     expect(await run.status()).toBe("blocked");
-    expect(world.lines.filter(({ level }) => level === "error")[0]!.message).toContain(fault);
+    expect(world.lines.filter(({ level }) => level === "error")[1]!.message).toContain(fault);
     await lame.stop();
 
     const worker = await startWorker(aes(1));
@@ -103,6 +103,40 @@ test("a worker without the codec blocks a run that gets a signal it cannot read,
 
   const worker = await startWorker(aes(1));
   expect(await client.handle(run.id).result()).toMatchObject({ signal: { to: "sea" } });
+  await worker.stop();
+});
+
+test("a codec that is out of order fails no run that has done its work, nor one that calls a child", async () => {
+  const child = workflow({ name: "child", version: 1 }, async (_ctx, input: string) => input);
+  const parent = workflow({ name: "parent", version: 1 }, async (ctx, input: string) =>
+    ctx.call(child, input),
+  );
+  const world = createManualWorld();
+  const working = aes(1);
+  let isBroken = true;
+  const codec: PayloadCodec = {
+    ...working,
+    encode(plain, place) {
+      if (isBroken) throw new Error("out of order");
+      return working.encode(plain, place);
+    },
+  };
+  const client = createClient({ ...world.seams(), payloads: createPayloads({ codec: working }) });
+  const runs = [await client.start(child, "a"), await client.start(parent, "b")];
+  const deps = { ...world.seams(), payloads: createPayloads({ codec }) };
+  const worker = createWorker(deps, { workflows: [child, parent] });
+  await worker.start();
+  await world.advance("1s");
+  for (const run of runs) {
+    expect(await run.status()).toBe("blocked");
+    expect((await run.history()).at(-1)!.data).toMatchObject({
+      message: expect.stringContaining("could not encode a payload."),
+    });
+  }
+  isBroken = false;
+  await world.advance("1m");
+  const outputs = runs.map(async ({ id }) => (await client.get(id))!.output);
+  expect(await Promise.all(outputs)).toEqual(["a", "b"]);
   await worker.stop();
 });
 
