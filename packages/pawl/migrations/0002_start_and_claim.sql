@@ -110,9 +110,9 @@ begin
   end if;
 
   insert into {schema}.key (shard, key, run_id, workflow, version, input_hash)
-  select p_shard, n.key, n.id, n.workflow, n.version, {schema}.input_hash_v1(n.input)
-    from rows from (json_to_recordset(p_runs) as (id uuid, workflow text, version integer, input text, key text))
-         with ordinality as n (id, workflow, version, input, key, place)
+  select p_shard, n.key, n.id, n.workflow, n.version, {schema}.input_hash_v1(n.input, n.notes)
+    from rows from (json_to_recordset(p_runs) as (id uuid, workflow text, version integer, input text, notes text, key text))
+         with ordinality as n (id, workflow, version, input, notes, key, place)
    where n.key is not null
    order by n.key, n.place
   on conflict (shard, key) do nothing;
@@ -120,11 +120,12 @@ begin
   select json_agg(json_build_object('id', n.id, 'owner', k.run_id, 'outcome',
            case when k.run_id = n.id then 'created'
                 when n.must_be_new is not true and k.workflow = n.workflow and k.version = n.version
-                     and k.input_hash is not distinct from {schema}.input_hash_v1(n.input) then 'existing'
+                     and k.input_hash is not distinct from {schema}.input_hash_v1(n.input, n.notes) then 'existing'
                 else 'conflict' end)),
          array_agg(n.id) filter (where k.run_id <> n.id)
     into v_answers, v_skip
-    from json_to_recordset(p_runs) as n (id uuid, workflow text, version integer, input text, key text, must_be_new boolean)
+    from json_to_recordset(p_runs) as n (id uuid, workflow text, version integer, input text, notes text, key text,
+                                         must_be_new boolean)
    cross join lateral (
      select k.run_id, k.workflow, k.version, k.input_hash
        from {schema}.key k
@@ -151,12 +152,16 @@ end
 $$;
 
 -- The same for every client: key order and spelling of numbers do not matter. These hashes are those of hash partitions,
--- so they survive upgrades of the server.
-create function {schema}.input_hash_v1(p_input text)
+-- so they survive upgrades of the server. Of what a codec made, which differs each time, the digest in the notes tells.
+create function {schema}.input_hash_v1(p_input text, p_notes text)
 returns bytea
 language plpgsql immutable
 as $$
 begin
+  if p_notes is not null then
+    return coalesce(sha256(convert_to(p_notes::json ->> 'digest', 'UTF8')),
+                    {schema}.input_hash_v1(p_input, null) || {schema}.input_hash_v1(p_notes, null));
+  end if;
   return int8send(jsonb_hash_extended(p_input::jsonb, 0)) || int8send(jsonb_hash_extended(p_input::jsonb, 1));
 end
 $$;

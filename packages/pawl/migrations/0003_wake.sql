@@ -41,16 +41,16 @@ begin
            error = t.error::json, error_notes = t.error_notes::json, ended_at = p_now, epoch = t.epoch, attempt = t.attempt
       from target t
      where r.ctid = t.place
-    returning r.id, r.parent_id, r.parent_request, r.status, r.output, r.error
+    returning r.id, r.parent_id, r.parent_request, r.status, r.output, r.output_notes, r.error, r.error_notes
   ), stopped as (
     insert into {schema}.stopped (shard, run_id, ended_at, status, error_code)
     select p_shard, d.id, p_now, d.status, left(d.error ->> 'code', 255)
       from done d
      where d.status <> 'completed'
   ), told as (
-    insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data)
+    insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data, notes)
     select p_shard, d.parent_id, d.id, p_now, 'child', d.parent_request,
-           json_build_object('id', d.id, 'status', d.status, 'output', d.output, 'error', d.error)
+           {schema}.child_end_v1(d.id, d.status, d.output, d.error), {schema}.child_notes_v1(d.output_notes, d.error_notes)
       from done d
      where d.parent_id is not null
        and exists (select 1 from {schema}.run parent
@@ -64,6 +64,31 @@ begin
 
   perform {schema}.hint_runs_v1('e', p_runs);
   return v_parents;
+end
+$$;
+
+-- What a parent is told of a child's end. One that returned nothing has no output.
+create function {schema}.child_end_v1(p_id uuid, p_status text, p_output json, p_error json)
+returns json
+language plpgsql immutable
+as $$
+begin
+  if p_output is null then
+    return json_build_object('id', p_id, 'status', p_status, 'error', p_error);
+  end if;
+  return json_build_object('id', p_id, 'status', p_status, 'output', p_output, 'error', p_error);
+end
+$$;
+
+create function {schema}.child_notes_v1(p_output_notes json, p_error_notes json)
+returns json
+language plpgsql immutable
+as $$
+begin
+  if p_output_notes is null and p_error_notes is null then
+    return null;
+  end if;
+  return json_build_object('output', p_output_notes, 'error', p_error_notes);
 end
 $$;
 

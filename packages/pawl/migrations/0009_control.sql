@@ -133,12 +133,12 @@ begin
   select array_agg((l.id, l.epoch, l.seq, l.attempt, 0, 0, l.suspicion, true)::{schema}.room) into v_rooms from life l;
 
   -- Children that ended meanwhile could not tell.
-  insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data)
+  insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data, notes)
   select p_shard, c.parent_id, c.id, v_now, 'child', c.parent_request,
-         json_build_object('id', c.id, 'status', c.status, 'output', c.output, 'error', c.error)
+         {schema}.child_end_v1(c.id, c.status, c.output, c.error), {schema}.child_notes_v1(c.output_notes, c.error_notes)
     from unnest(v_redriven) p (id)
    cross join lateral (
-     select c.parent_id, c.id, c.parent_request, c.status, c.output, c.error
+     select c.parent_id, c.id, c.parent_request, c.status, c.output, c.output_notes, c.error, c.error_notes
        from {schema}.run c
       where c.shard = p_shard and c.parent_id = p.id and c.status is not null
      offset 0) c

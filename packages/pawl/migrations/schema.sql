@@ -571,6 +571,32 @@ begin
 end
 $function$;
 
+create function pawl.child_end_v1(p_id uuid, p_status text, p_output json, p_error json)
+ RETURNS json
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+begin
+  if p_output is null then
+    return json_build_object('id', p_id, 'status', p_status, 'error', p_error);
+  end if;
+  return json_build_object('id', p_id, 'status', p_status, 'output', p_output, 'error', p_error);
+end
+$function$;
+
+create function pawl.child_notes_v1(p_output_notes json, p_error_notes json)
+ RETURNS json
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+begin
+  if p_output_notes is null and p_error_notes is null then
+    return null;
+  end if;
+  return json_build_object('output', p_output_notes, 'error', p_error_notes);
+end
+$function$;
+
 create function pawl.claim_runs_v1(p_shard smallint, p_worker uuid, p_limit integer, p_suspects boolean, p_begin boolean, p_queues text[], p_workflows text[], p_versions integer[], p_crash_limits smallint[], p_after_priorities integer[], p_after_ms double precision[], p_after_ids uuid[])
  RETURNS TABLE(run_id uuid, epoch integer, last_seq integer, attempt integer, failures smallint, told boolean, workflow text, version integer, queue text, priority integer, ready_ms double precision, key text, parent_id uuid, root_id uuid, depth integer, input text, notes text, created_ms double precision, deadline_ms double precision, retry text, raw boolean, tags text[])
  LANGUAGE plpgsql
@@ -783,9 +809,9 @@ begin
   end if;
 
   insert into "pawl".key (shard, key, run_id, workflow, version, input_hash)
-  select p_shard, n.key, n.id, n.workflow, n.version, "pawl".input_hash_v1(n.input)
-    from rows from (json_to_recordset(p_runs) as (id uuid, workflow text, version integer, input text, key text))
-         with ordinality as n (id, workflow, version, input, key, place)
+  select p_shard, n.key, n.id, n.workflow, n.version, "pawl".input_hash_v1(n.input, n.notes)
+    from rows from (json_to_recordset(p_runs) as (id uuid, workflow text, version integer, input text, notes text, key text))
+         with ordinality as n (id, workflow, version, input, notes, key, place)
    where n.key is not null
    order by n.key, n.place
   on conflict (shard, key) do nothing;
@@ -793,11 +819,12 @@ begin
   select json_agg(json_build_object('id', n.id, 'owner', k.run_id, 'outcome',
            case when k.run_id = n.id then 'created'
                 when n.must_be_new is not true and k.workflow = n.workflow and k.version = n.version
-                     and k.input_hash is not distinct from "pawl".input_hash_v1(n.input) then 'existing'
+                     and k.input_hash is not distinct from "pawl".input_hash_v1(n.input, n.notes) then 'existing'
                 else 'conflict' end)),
          array_agg(n.id) filter (where k.run_id <> n.id)
     into v_answers, v_skip
-    from json_to_recordset(p_runs) as n (id uuid, workflow text, version integer, input text, key text, must_be_new boolean)
+    from json_to_recordset(p_runs) as n (id uuid, workflow text, version integer, input text, notes text, key text,
+                                         must_be_new boolean)
    cross join lateral (
      select k.run_id, k.workflow, k.version, k.input_hash
        from "pawl".key k
@@ -990,16 +1017,16 @@ begin
            error = t.error::json, error_notes = t.error_notes::json, ended_at = p_now, epoch = t.epoch, attempt = t.attempt
       from target t
      where r.ctid = t.place
-    returning r.id, r.parent_id, r.parent_request, r.status, r.output, r.error
+    returning r.id, r.parent_id, r.parent_request, r.status, r.output, r.output_notes, r.error, r.error_notes
   ), stopped as (
     insert into "pawl".stopped (shard, run_id, ended_at, status, error_code)
     select p_shard, d.id, p_now, d.status, left(d.error ->> 'code', 255)
       from done d
      where d.status <> 'completed'
   ), told as (
-    insert into "pawl".inbox (shard, run_id, id, sent_at, topic, name, data)
+    insert into "pawl".inbox (shard, run_id, id, sent_at, topic, name, data, notes)
     select p_shard, d.parent_id, d.id, p_now, 'child', d.parent_request,
-           json_build_object('id', d.id, 'status', d.status, 'output', d.output, 'error', d.error)
+           "pawl".child_end_v1(d.id, d.status, d.output, d.error), "pawl".child_notes_v1(d.output_notes, d.error_notes)
       from done d
      where d.parent_id is not null
        and exists (select 1 from "pawl".run parent
@@ -1103,12 +1130,16 @@ begin
 end
 $function$;
 
-create function pawl.input_hash_v1(p_input text)
+create function pawl.input_hash_v1(p_input text, p_notes text)
  RETURNS bytea
  LANGUAGE plpgsql
  IMMUTABLE
 AS $function$
 begin
+  if p_notes is not null then
+    return coalesce(sha256(convert_to(p_notes::json ->> 'digest', 'UTF8')),
+                    "pawl".input_hash_v1(p_input, null) || "pawl".input_hash_v1(p_notes, null));
+  end if;
   return int8send(jsonb_hash_extended(p_input::jsonb, 0)) || int8send(jsonb_hash_extended(p_input::jsonb, 1));
 end
 $function$;
@@ -1827,12 +1858,12 @@ begin
   select array_agg((l.id, l.epoch, l.seq, l.attempt, 0, 0, l.suspicion, true)::"pawl".room) into v_rooms from life l;
 
   -- Children that ended meanwhile could not tell.
-  insert into "pawl".inbox (shard, run_id, id, sent_at, topic, name, data)
+  insert into "pawl".inbox (shard, run_id, id, sent_at, topic, name, data, notes)
   select p_shard, c.parent_id, c.id, v_now, 'child', c.parent_request,
-         json_build_object('id', c.id, 'status', c.status, 'output', c.output, 'error', c.error)
+         "pawl".child_end_v1(c.id, c.status, c.output, c.error), "pawl".child_notes_v1(c.output_notes, c.error_notes)
     from unnest(v_redriven) p (id)
    cross join lateral (
-     select c.parent_id, c.id, c.parent_request, c.status, c.output, c.error
+     select c.parent_id, c.id, c.parent_request, c.status, c.output, c.output_notes, c.error, c.error_notes
        from "pawl".run c
       where c.shard = p_shard and c.parent_id = p.id and c.status is not null
      offset 0) c

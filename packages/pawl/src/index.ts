@@ -6,6 +6,8 @@ import { PawlError } from "./core/error.ts";
 import { createIds } from "./core/ids.ts";
 import { silentLog, type Log } from "./core/log.ts";
 import { checkFlag, checkInteger, checkObject, checkOptions, checkText, type Check } from "./core/options.ts";
+import type { PayloadCodec } from "./core/payload-codec.ts";
+import { createPayloads } from "./core/payloads.ts";
 import { createMemoryStore } from "./memory/memory-store.ts";
 import type { MigrateAnswer, MigrateOptions } from "./postgres/migrate.ts";
 import { createPostgresStore, type PostgresStore } from "./postgres/postgres-store.ts";
@@ -30,11 +32,13 @@ export type {
 } from "./client/run-handle.ts";
 export type { HistoryEvent, Run } from "./client/run.ts";
 export type { StartOptions } from "./client/start-options.ts";
+export { aesGcmCodec, type AesGcmKey, type AesGcmOptions } from "./codec/aes-gcm-codec.ts";
 export type { Duration } from "./core/duration.ts";
 export { PawlError, type ErrorCode } from "./core/error.ts";
 export type { EventKind } from "./core/event.ts";
 export type { RunId } from "./core/ids.ts";
 export type { Log } from "./core/log.ts";
+export type { PayloadCodec, PayloadPlace } from "./core/payload-codec.ts";
 export { NonRetryableError, type RetryOptions } from "./core/retry.ts";
 export type { EndStatus, RunStatus } from "./core/run-status.ts";
 export type { InputOf, OutputOf, SignalSchemas, SignalsOf, WorkflowRef } from "./core/workflow-ref.ts";
@@ -75,9 +79,15 @@ export interface PawlOptions {
   readonly connections?: number;
   /** Brings the schema up to date before the first use. Default false: call `migrate` when you deploy. */
   readonly autoMigrate?: boolean;
+  /** Inputs, results, outputs and signals that are larger are refused. Default 1 MiB, at most 64 MiB. */
+  readonly maxPayloadBytes?: number;
+  /** Encrypts payloads, as `aesGcmCodec` does. What was stored without it stays readable. Default: none. */
+  readonly codec?: PayloadCodec;
   /** Default: silent. */
   readonly log?: Log;
 }
+
+const mostPayloadBytes = 64 * 1024 * 1024;
 
 /** The way in: starts runs, looks at them, and makes the workers that execute them. */
 export interface Pawl extends Omit<Client, "close"> {
@@ -114,6 +124,7 @@ export function createPawl(options: PawlOptions): Pawl {
     random: systemRandom,
     ids,
     log,
+    payloads: createPayloads({ maxBytes: options.maxPayloadBytes, codec: options.codec }),
   };
   const workers = new Set<Worker>();
   let migrated: Promise<unknown> | null = null;
@@ -198,6 +209,14 @@ function createPostgres(options: PawlOptions, log: Log): OwnedStore {
 const checkUrl: Check = (value) =>
   typeof value === "string" && /^postgres(?:ql)?:\/\//.test(value) ? null : "must begin with postgres://";
 
+const checkCodec: Check = (value) => {
+  if (checkObject(value) !== null) return checkObject(value);
+  const { name, encode, decode, digest } = value as Partial<PayloadCodec>;
+  if (checkText(name) !== null) return "must have a name";
+  const isWhole = [encode, decode, digest].every((method) => typeof method === "function");
+  return isWhole ? null : "must have the methods encode, decode and digest";
+};
+
 function checkPawlOptions(options: PawlOptions): void {
   if (typeof options === "string")
     throw new PawlError("INVALID_OPTION", "createPawl takes its options in an object: createPawl({ url }).");
@@ -210,6 +229,8 @@ function checkPawlOptions(options: PawlOptions): void {
     listen: checkFlag,
     connections: checkInteger(1),
     autoMigrate: checkFlag,
+    maxPayloadBytes: checkInteger(1, mostPayloadBytes),
+    codec: checkCodec,
     log: checkObject,
   });
   const places = [Boolean(options.url), options.pool !== undefined, options.memory === true];

@@ -1,10 +1,11 @@
 import type { Clock } from "../core/clock.ts";
-import { encode } from "../core/codec.ts";
 import { PawlError } from "../core/error.ts";
 import { isRunId, type Ids, type RunId } from "../core/ids.ts";
 import type { LoopSeams } from "../core/loop.ts";
 import { assertName } from "../core/name.ts";
 import { checkInteger, checkOneOf, checkOptions, checkText, type Check } from "../core/options.ts";
+import { placeOfMessage } from "../core/payload-codec.ts";
+import { plainPayloads, type Payloads } from "../core/payloads.ts";
 import { retryUnavailable } from "../core/retry-unavailable.ts";
 import { endStatuses, type RunStatus } from "../core/run-status.ts";
 import { parseWith } from "../core/schema.ts";
@@ -20,10 +21,10 @@ import type { NewMessage, TellAnswer, Topic } from "../store/message.ts";
 import type { StoreClock } from "../store/store-clock.ts";
 import type { Store } from "../store/store.ts";
 import { createEndWatch } from "./end-watch.ts";
-import { describeRun, timeRun } from "./new-run.ts";
+import { describeRun, sealRun, timeRun } from "./new-run.ts";
 import type { RunHandle, SignalOptions } from "./run-handle.ts";
 import { resultOf } from "./run-result.ts";
-import { readEvent, readRun, type Run } from "./run.ts";
+import { readHistory, readRun, type Run } from "./run.ts";
 import { checkStartOptions, type StartOptions } from "./start-options.ts";
 
 export interface ClientDeps extends LoopSeams {
@@ -31,6 +32,8 @@ export interface ClientDeps extends LoopSeams {
   readonly clock: Clock;
   readonly storeClock: StoreClock;
   readonly ids: Ids;
+  /** Default: without a codec, up to 1 MiB. */
+  readonly payloads?: Payloads;
   /** Awaited before every call to the store. Default: nothing is. */
   readonly ready?: () => Promise<void>;
 }
@@ -91,7 +94,7 @@ const checkAbortSignal: Check = (value) =>
 const statuses: readonly RunStatus[] = ["pending", "running", "waiting", "paused", "blocked", ...endStatuses];
 
 export function createClient(deps: ClientDeps): Client {
-  const { store, storeClock, ids } = deps;
+  const { store, storeClock, ids, payloads = plainPayloads } = deps;
   const ends = createEndWatch(deps);
   let isClosed = false;
 
@@ -106,10 +109,10 @@ export function createClient(deps: ClientDeps): Client {
   const start = async (workflow: WorkflowRef, input: unknown, options: StartOptions = {}): Promise<RunId> => {
     assertWorkflow("start", workflow);
     checkStartOptions(options);
-    const described = await describeRun(workflow, input, options);
+    const described = await describeRun(workflow, input, options, payloads);
     await call(() => storeClock.learn());
     // Made once: however often the call is repeated, it creates one run.
-    const run = timeRun(described, ids.next(), storeClock.now(), workflow, options);
+    const run = sealRun(timeRun(described, ids.next(), storeClock.now(), workflow, options), payloads);
     const [answer] = await call(() => store.createRuns([run]));
     if (answer === undefined)
       throw new PawlError("INTERNAL", "The store did not answer for a new run. Please report this.");
@@ -134,7 +137,7 @@ export function createClient(deps: ClientDeps): Client {
   ): Promise<TellAnswer> => {
     if (!isRunId(runId)) throw notFound(runId);
     if (idempotencyKey !== undefined) assertName("idempotency key", idempotencyKey);
-    const payload = encode(data);
+    const payload = payloads.encode(data, placeOfMessage(runId, topic));
     await call(() => storeClock.learn());
     const message: NewMessage = {
       id: ids.next(),
@@ -171,22 +174,22 @@ export function createClient(deps: ClientDeps): Client {
 
   const get: Client["get"] = async (runId) => {
     const record = isRunId(runId) ? await call(() => store.getRun(runId)) : null;
-    return record === null ? null : readRun(record);
+    return record === null ? null : readRun(record, payloads);
   };
 
   const untypedHandle = (runId: RunId, workflow?: WorkflowRef): RunHandle => ({
     id: runId,
     async status() {
-      const run = await get(runId);
-      if (run === null) throw notFound(runId);
-      return run.status;
+      const record = isRunId(runId) ? await call(() => store.getRun(runId)) : null;
+      if (record === null) throw notFound(runId);
+      return record.status;
     },
     async result(options = {}) {
       checkOptions("result", options, { signal: checkAbortSignal });
       if (!isRunId(runId)) throw notFound(runId);
       // The watch asks the store by itself, and for ever.
       await call(() => Promise.resolve());
-      return resultOf(runId, await ends.wait(runId, options.signal));
+      return resultOf(runId, await ends.wait(runId, options.signal), payloads);
     },
     async signal(name, payload, options) {
       await checkSignal(workflow?.signalSchemas ?? null, name, payload);
@@ -196,8 +199,8 @@ export function createClient(deps: ClientDeps): Client {
     async history() {
       if (!isRunId(runId)) throw notFound(runId);
       const events = await call(() => store.loadHistory(runId, 0));
-      if (events.length === 0 && (await get(runId)) === null) throw notFound(runId);
-      return events.map(readEvent);
+      if (events.length === 0 && (await call(() => store.getRun(runId))) === null) throw notFound(runId);
+      return readHistory(runId, events, payloads);
     },
   });
 
@@ -220,7 +223,7 @@ export function createClient(deps: ClientDeps): Client {
         limit: checkInteger(1, 1_000),
       });
       const page = await call(() => store.listRuns({ limit: 100, look: 10_000, ...filter }));
-      return page.runs.map(readRun);
+      return page.runs.map((record) => readRun(record, payloads));
     },
     signal,
     cancel,

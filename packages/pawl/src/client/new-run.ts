@@ -1,8 +1,9 @@
-import { encode } from "../core/codec.ts";
 import { parseDuration } from "../core/duration.ts";
 import type { RunId } from "../core/ids.ts";
 import { assertName } from "../core/name.ts";
 import { invalidOption } from "../core/options.ts";
+import { placeOfInput } from "../core/payload-codec.ts";
+import type { Payloads } from "../core/payloads.ts";
 import { parseWith } from "../core/schema.ts";
 import type { WorkflowRef } from "../core/workflow-ref.ts";
 import { plainRun, type NewRun } from "../store/run-record.ts";
@@ -12,13 +13,15 @@ import type { StartOptions } from "./start-options.ts";
 const endOfTime = 8_640_000_000_000_000;
 
 /**
- * A run as the store takes it, all but its id and its times. The parsed input is stored, not the one given.
+ * A run as the store takes it, all but its id and its times; its input is yet to be sealed. The parsed input is stored,
+ * not the one given.
  * @throws {PawlError} `INVALID_PAYLOAD`, `INVALID_NAME`
  */
 export async function describeRun(
   workflow: WorkflowRef,
   input: unknown,
   options: StartOptions,
+  payloads: Payloads,
 ): Promise<Omit<NewRun, "id" | "startAt" | "expiresAt" | "deadlineAt">> {
   const queue = options.queue ?? workflow.queue;
   assertName("queue", queue);
@@ -32,10 +35,15 @@ export async function describeRun(
     version: workflow.version,
     queue,
     priority: options.priority ?? 0,
-    input: encode(parsed, `The input of ${workflow.name}`),
+    input: payloads.write(parsed, `The input of ${workflow.name}`),
     key: options.key ?? null,
     mustBeNew: options.onConflict === "reject",
   };
+}
+
+/** Seals the input for the run that it is of. @throws {PawlError} `CODEC_FAILED` */
+export function sealRun(run: NewRun, payloads: Payloads): NewRun {
+  return { ...run, input: payloads.seal(run.input, placeOfInput(run.id), run.key !== null) };
 }
 
 /** Adds the id and the times, which follow the store's clock. */

@@ -1,16 +1,16 @@
-import { decode } from "../core/codec.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunId } from "../core/ids.ts";
+import { placeOfError, placeOfOutput } from "../core/payload-codec.ts";
+import type { Payloads } from "../core/payloads.ts";
 import type { RunEnd } from "../store/run-record.ts";
-import { errorOf } from "./run.ts";
 
 /** The output of a run that completed; throws what became of any other. */
-export function resultOf(runId: RunId, end: RunEnd): unknown {
-  const error = errorOf(end.error);
+export function resultOf(runId: RunId, end: RunEnd, payloads: Payloads): unknown {
+  const error = end.error === null ? null : payloads.decodeError(end.error, placeOfError(runId));
   const options = error === null ? undefined : { cause: error };
   switch (end.status) {
     case "completed":
-      return decode(end.output);
+      return payloads.decode(end.output, placeOfOutput(runId));
     case "failed":
       throw new PawlError(
         "RUN_FAILED",

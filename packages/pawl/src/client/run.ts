@@ -1,8 +1,8 @@
-import { decode } from "../core/codec.ts";
+import { idOfChild, readChildEnd } from "../core/child-end.ts";
 import type { EventKind, RunEvent } from "../core/event.ts";
 import type { RunId } from "../core/ids.ts";
-import type { Payload } from "../core/json.ts";
-import { reviveError } from "../core/recorded-error.ts";
+import { placeOfError, placeOfEvent, placeOfInput, placeOfOutput } from "../core/payload-codec.ts";
+import type { Payloads } from "../core/payloads.ts";
 import type { RunStatus } from "../core/run-status.ts";
 import type { RunRecord } from "../store/run-record.ts";
 
@@ -47,31 +47,42 @@ export interface HistoryEvent {
   readonly data: unknown;
 }
 
-export function readRun(record: RunRecord): Run {
+/** @throws {PawlError} `CODEC_MISSING`, `CODEC_FAILED` */
+export function readRun(record: RunRecord, payloads: Payloads): Run {
+  const { id, error } = record;
   const { epoch: _, depth: __, parkReason: ___, ...seen } = record;
   return {
     ...seen,
     dueAt: dateOf(record.dueAt),
     createdAt: new Date(record.createdAt),
     endedAt: dateOf(record.endedAt),
-    input: decode(record.input),
-    output: decode(record.output),
-    error: errorOf(record.error),
+    input: payloads.decode(record.input, placeOfInput(id)),
+    output: payloads.decode(record.output, placeOfOutput(id)),
+    error: error === null ? null : payloads.decodeError(error, placeOfError(id)),
   };
 }
 
-export function readEvent(event: RunEvent): HistoryEvent {
-  return {
-    ...event,
-    at: new Date(event.at),
-    beganAt: dateOf(event.beganAt),
-    dueAt: dateOf(event.dueAt),
-    data: decode(event.data),
-  };
-}
-
-export function errorOf(payload: Payload | null): Error | null {
-  return payload === null ? null : reviveError(payload);
+/** @throws {PawlError} `CODEC_MISSING`, `CODEC_FAILED` */
+export function readHistory(
+  runId: RunId,
+  events: readonly RunEvent[],
+  payloads: Payloads,
+): readonly HistoryEvent[] {
+  const children = new Map<string | null, string | null>();
+  return events.map((event) => {
+    const { kind, name, data } = event;
+    if (kind === "child_started") children.set(name, idOfChild(data));
+    return {
+      ...event,
+      at: new Date(event.at),
+      beganAt: dateOf(event.beganAt),
+      dueAt: dateOf(event.dueAt),
+      data:
+        kind === "child_ended" && data !== null
+          ? readChildEnd(data, children.get(name) ?? null, payloads)
+          : payloads.decode(data, placeOfEvent(runId, event)),
+    };
+  });
 }
 
 function dateOf(ms: number | null): Date | null {

@@ -1,135 +1,124 @@
 import { PawlError } from "./error.ts";
 import type { Payload } from "./json.ts";
-import { byteLength, hasLoneSurrogate } from "./name.ts";
+import { byteLength } from "./name.ts";
+import { readRichValue, UnknownKind } from "./read-rich-value.ts";
+import { Refusal } from "./refusal.ts";
+import { deepest, hasPlainPrototype, isOrdinaryArray } from "./value-shape.ts";
+import { RichValueWriter } from "./write-rich-value.ts";
 
 /** Larger values are refused, unless a caller sets another limit. */
-const defaultPayloadBytes = 1024 * 1024;
-
-const deepest = 100;
+export const defaultPayloadBytes = 1024 * 1024;
 
 /**
- * Writes a value so that reading it back gives an equal one, or refuses it. `undefined` is no payload at all;
- * a property that is `undefined` is left out and -0 becomes 0, as JSON does.
+ * Writes a value so that reading it back gives an equal one, or refuses it. Plain JSON is written as it is; of anything
+ * richer, the JSON is what people can read, and the notes tell which parts of it are what. `undefined` is no payload at all.
  * @param what begins the message of a refusal, as in `The result of step "charge"`
- * @throws {PawlError} `INVALID_PAYLOAD`, naming the place of what JSON cannot hold
+ * @throws {PawlError} `INVALID_PAYLOAD`, naming the place of what cannot be written
  */
 export function encode(value: unknown, what?: string, most: number = defaultPayloadBytes): Payload | null {
   if (value === undefined) return null;
   try {
-    checkValue(value, "$", 0);
-    return { json: write(value, most), notes: null };
+    return encodePlain(value, most) ?? encodeRich(value, most);
   } catch (error) {
     throw error instanceof Refusal ? error.toPawlError(what) : error;
   }
 }
 
-/** Reads back what `encode` wrote. */
+/**
+ * Reads back what `encode` wrote.
+ * @throws {PawlError} `INVALID_PAYLOAD` for what a newer version wrote, or somebody else
+ */
 export function decode(payload: Payload | null): unknown {
   if (payload === null) return undefined;
-  if (payload.notes !== null) {
-    throw new PawlError(
-      "INVALID_PAYLOAD",
-      "A value was written by a newer version of Pawl: update this process.",
-    );
-  }
-  return JSON.parse(payload.json);
+  const value: unknown = JSON.parse(payload.json);
+  return payload.notes === null ? value : decodeParsed(value, JSON.parse(payload.notes));
 }
 
-function checkValue(value: unknown, path: string, depth: number): void {
+/** Reads a value and its notes out of JSON that was parsed already. The value is changed. */
+export function decodeParsed(value: unknown, notes: unknown): unknown {
+  if (notes === null) return value;
+  if (typeof notes !== "object" || !("types" in notes)) throw unreadable("holds notes that are unknown here");
+  try {
+    return readRichValue(value, notes.types);
+  } catch (error) {
+    if (error instanceof UnknownKind) throw unreadable(`holds a value of the kind ${error.message}`);
+    throw new PawlError("INVALID_PAYLOAD", "A value and the notes on it do not fit.", {}, { cause: error });
+  }
+}
+
+function unreadable(fault: string): PawlError {
+  return new PawlError(
+    "INVALID_PAYLOAD",
+    `A payload ${fault}: it was written by a newer version of Pawl. Update this process.`,
+  );
+}
+
+/** Null: it is not plain JSON, or not acceptable. Which of them, and why, is left to the slow way. */
+function encodePlain(value: unknown, most: number): Payload | null {
+  try {
+    if (leftAfter(value, 0, most) < 0) return null;
+    const json = JSON.stringify(value);
+    // How JSON writes NUL and half a surrogate pair; a text that merely looks like it only costs some time.
+    if (json.includes(String.raw`\u0000`) || json.includes(String.raw`\ud`)) return null;
+    return fits(json, most) ? { json, notes: null } : null;
+  } catch {
+    // A getter or a proxy threw: the slow way says where.
+    return null;
+  }
+}
+
+function encodeRich(value: unknown, most: number): Payload {
+  const { json, types } = new RichValueWriter(most).write(value);
+  const payload = {
+    json: JSON.stringify(json),
+    notes: types === null ? null : JSON.stringify({ types }),
+  };
+  if (!fits(payload.json, most - (payload.notes === null ? 0 : byteLength(payload.notes))))
+    throw Refusal.tooLarge(most);
+  return payload;
+}
+
+/**
+ * How much of a limit the value leaves, counting at least one for every part of it and no more than its bytes; below
+ * zero if it is not plain JSON, too deep or too large.
+ */
+function leftAfter(value: unknown, depth: number, left: number): number {
   switch (typeof value) {
     case "string":
-      checkText(value, path);
-      return;
+      return left - value.length;
     case "boolean":
-      return;
+      return left - 1;
     case "number":
-      if (!Number.isFinite(value)) throw new Refusal(path, `is ${value}, which JSON cannot hold`);
-      return;
+      return Number.isFinite(value) && !Object.is(value, -0) ? left - 1 : -1;
     case "object":
-      if (value !== null) checkObject(value, path, depth);
-      return;
+      return value === null ? left - 1 : leftAfterObject(value, depth, left);
     case "undefined":
     case "function":
     case "symbol":
     case "bigint":
     default:
-      throw new Refusal(path, `is of type ${typeof value}, which JSON cannot hold`);
+      return -1;
   }
 }
 
-function checkObject(value: object, path: string, depth: number): void {
-  if (depth >= deepest) throw new Refusal(path, `lies deeper than ${deepest} levels, or in a circle`);
+function leftAfterObject(value: object, depth: number, before: number): number {
+  if (depth >= deepest) return -1;
+  let left = before - 1;
   if (Array.isArray(value)) {
-    checkArray(value, path, depth);
-    return;
+    // A hole reads as undefined, which is not plain.
+    if (!isOrdinaryArray(value) || Object.keys(value).length !== value.length) return -1;
+    for (let index = 0; index < value.length && left >= 0; index++)
+      left = leftAfter(value[index], depth + 1, left);
+    return left;
   }
-  if (!isPlain(value)) {
-    throw new Refusal(
-      path,
-      `is of the class ${className(value)}: turn it into plain objects, arrays, strings and numbers`,
-    );
+  if (!hasPlainPrototype(value) || Object.getOwnPropertySymbols(value).length > 0) return -1;
+  for (const key of Object.keys(value)) {
+    left = leftAfter((value as Readonly<Record<string, unknown>>)[key], depth + 1, left - key.length);
+    if (left < 0) return left;
   }
-  if (Object.getOwnPropertySymbols(value).length > 0) throw new Refusal(path, "has a symbol for a key");
-  for (const [key, item] of Object.entries(value)) {
-    const place = `${path}${writeKey(key)}`;
-    checkText(key, place);
-    if (item !== undefined) checkValue(item, place, depth + 1);
-  }
+  return left;
 }
 
-function checkArray(value: readonly unknown[], path: string, depth: number): void {
-  if (Object.keys(value).length !== value.length) {
-    throw new Refusal(path, "is an array with holes or named properties, which JSON cannot hold");
-  }
-  for (const [index, item] of value.entries()) checkValue(item, `${path}[${index}]`, depth + 1);
-}
-
-/** Of any realm: its prototype is null, or the end of the chain. */
-function isPlain(value: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === null || Object.getPrototypeOf(prototype) === null;
-}
-
-function className(value: object): string {
-  const { constructor } = value;
-  return typeof constructor === "function" && constructor.name !== ""
-    ? constructor.name
-    : "another prototype";
-}
-
-function checkText(text: string, path: string): void {
-  if (text.includes("\0")) throw new Refusal(path, "holds a NUL character, which Postgres cannot store");
-  if (hasLoneSurrogate(text)) throw new Refusal(path, "holds half of a surrogate pair, which is not Unicode");
-}
-
-function writeKey(key: string): string {
-  return /^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
-}
-
-function write(value: unknown, most: number): string {
-  const json = JSON.stringify(value);
-  if (json.length > most || (json.length * 3 > most && byteLength(json) > most)) {
-    throw new Refusal("$", `is larger than ${most} bytes: keep it elsewhere and store where`);
-  }
-  return json;
-}
-
-/** Carries the place and the fault up to where it is known what the value is of. */
-class Refusal extends Error {
-  readonly path: string;
-  readonly fault: string;
-
-  constructor(path: string, fault: string) {
-    super(fault);
-    this.path = path;
-    this.fault = fault;
-  }
-
-  /** Trying again is of no use: the same code makes the same value. */
-  toPawlError(what: string | undefined): PawlError {
-    const { path, fault } = this;
-    const subject = what === undefined ? "The value" : `${what}: the value`;
-    const error = new PawlError("INVALID_PAYLOAD", `${subject} at ${path} ${fault}.`, { path });
-    return Object.assign(error, { retryable: false });
-  }
+function fits(json: string, most: number): boolean {
+  return json.length * 3 <= most || (json.length <= most && byteLength(json) <= most);
 }

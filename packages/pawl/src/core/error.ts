@@ -1,6 +1,8 @@
 /** Stable names of everything that can go wrong. Add, never rename. */
 export type ErrorCode =
   | "CLOSED"
+  | "CODEC_FAILED"
+  | "CODEC_MISSING"
   | "DATABASE"
   | "INTERNAL"
   | "INVALID_NAME"

@@ -32,11 +32,6 @@ export function describeError(thrown: unknown): RecordedError {
 }
 
 /** Makes an error of what was written down: its name, message, stack, code and cause, but not its class. */
-export function reviveError(payload: Payload): Error {
-  return revive(JSON.parse(payload.json) as RecordedError);
-}
-
-/** Describes an error read from elsewhere than its own payload, such as a child's. */
 export function revive(recorded: RecordedError): Error {
   const options = recorded.cause === undefined ? undefined : { cause: revive(recorded.cause) };
   const error =

@@ -32,7 +32,7 @@ export function closeRun(state: State, run: Run, end: RunEnd): readonly Run[] {
 
 /** Leaves word of how a child ended. */
 export function tellParent(state: State, parent: Run, child: Run, end: RunEnd): void {
-  const data = { json: childEndedJson(child.id, end), notes: null };
+  const data = { json: childEndedJson(child.id, end), notes: childEndedNotes(end) };
   const { id, parentRequest: name } = child;
   putMessage(state, parent, { id, topic: "child", name, data, idempotencyKey: null });
 }
@@ -40,5 +40,12 @@ export function tellParent(state: State, parent: Run, child: Run, end: RunEnd): 
 /** Output and error go in as the JSON text they are, so that nothing is lost in between. */
 function childEndedJson(id: string, end: RunEnd): string {
   const { output, error } = end;
-  return `{"id":"${id}","status":"${end.status}","output":${output?.json ?? "null"},"error":${error?.json ?? "null"}}`;
+  const returned = output === null ? "" : `"output":${output.json},`;
+  return `{"id":"${id}","status":"${end.status}",${returned}"error":${error?.json ?? "null"}}`;
+}
+
+function childEndedNotes({ output, error }: RunEnd): string | null {
+  const of = output?.notes ?? null;
+  const why = error?.notes ?? null;
+  return of === null && why === null ? null : `{"output":${of ?? "null"},"error":${why ?? "null"}}`;
 }

@@ -1,7 +1,7 @@
 import type { CreateAnswer, NewRun } from "../store/run-record.ts";
 import { compareMessages } from "./inbox.ts";
-import { isSameJson } from "./json-equal.ts";
 import { earliest, moveToParked, moveToReady, newNumbers } from "./rooms.ts";
+import { isSameInput } from "./same-input.ts";
 import { SortedList } from "./sorted-list.ts";
 import { runOf, type Run, type State } from "./state.ts";
 
@@ -30,7 +30,7 @@ function judge(state: State, wanted: NewRun, byKey: Map<string, NewRun>): Create
   const isSame =
     owner.workflow === wanted.workflow &&
     owner.version === wanted.version &&
-    isSameJson(owner.input, wanted.input);
+    isSameInput(owner.input, wanted.input);
   return { kind: isSame && !wanted.mustBeNew ? "existing" : "conflict", id: owner.id };
 }
 

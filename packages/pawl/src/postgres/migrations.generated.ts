@@ -425,9 +425,9 @@ begin
   end if;
 
   insert into {schema}.key (shard, key, run_id, workflow, version, input_hash)
-  select p_shard, n.key, n.id, n.workflow, n.version, {schema}.input_hash_v1(n.input)
-    from rows from (json_to_recordset(p_runs) as (id uuid, workflow text, version integer, input text, key text))
-         with ordinality as n (id, workflow, version, input, key, place)
+  select p_shard, n.key, n.id, n.workflow, n.version, {schema}.input_hash_v1(n.input, n.notes)
+    from rows from (json_to_recordset(p_runs) as (id uuid, workflow text, version integer, input text, notes text, key text))
+         with ordinality as n (id, workflow, version, input, notes, key, place)
    where n.key is not null
    order by n.key, n.place
   on conflict (shard, key) do nothing;
@@ -435,11 +435,12 @@ begin
   select json_agg(json_build_object('id', n.id, 'owner', k.run_id, 'outcome',
            case when k.run_id = n.id then 'created'
                 when n.must_be_new is not true and k.workflow = n.workflow and k.version = n.version
-                     and k.input_hash is not distinct from {schema}.input_hash_v1(n.input) then 'existing'
+                     and k.input_hash is not distinct from {schema}.input_hash_v1(n.input, n.notes) then 'existing'
                 else 'conflict' end)),
          array_agg(n.id) filter (where k.run_id <> n.id)
     into v_answers, v_skip
-    from json_to_recordset(p_runs) as n (id uuid, workflow text, version integer, input text, key text, must_be_new boolean)
+    from json_to_recordset(p_runs) as n (id uuid, workflow text, version integer, input text, notes text, key text,
+                                         must_be_new boolean)
    cross join lateral (
      select k.run_id, k.workflow, k.version, k.input_hash
        from {schema}.key k
@@ -466,12 +467,16 @@ end
 $$;
 
 -- The same for every client: key order and spelling of numbers do not matter. These hashes are those of hash partitions,
--- so they survive upgrades of the server.
-create function {schema}.input_hash_v1(p_input text)
+-- so they survive upgrades of the server. Of what a codec made, which differs each time, the digest in the notes tells.
+create function {schema}.input_hash_v1(p_input text, p_notes text)
 returns bytea
 language plpgsql immutable
 as $$
 begin
+  if p_notes is not null then
+    return coalesce(sha256(convert_to(p_notes::json ->> 'digest', 'UTF8')),
+                    {schema}.input_hash_v1(p_input, null) || {schema}.input_hash_v1(p_notes, null));
+  end if;
   return int8send(jsonb_hash_extended(p_input::jsonb, 0)) || int8send(jsonb_hash_extended(p_input::jsonb, 1));
 end
 $$;
@@ -707,16 +712,16 @@ begin
            error = t.error::json, error_notes = t.error_notes::json, ended_at = p_now, epoch = t.epoch, attempt = t.attempt
       from target t
      where r.ctid = t.place
-    returning r.id, r.parent_id, r.parent_request, r.status, r.output, r.error
+    returning r.id, r.parent_id, r.parent_request, r.status, r.output, r.output_notes, r.error, r.error_notes
   ), stopped as (
     insert into {schema}.stopped (shard, run_id, ended_at, status, error_code)
     select p_shard, d.id, p_now, d.status, left(d.error ->> 'code', 255)
       from done d
      where d.status <> 'completed'
   ), told as (
-    insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data)
+    insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data, notes)
     select p_shard, d.parent_id, d.id, p_now, 'child', d.parent_request,
-           json_build_object('id', d.id, 'status', d.status, 'output', d.output, 'error', d.error)
+           {schema}.child_end_v1(d.id, d.status, d.output, d.error), {schema}.child_notes_v1(d.output_notes, d.error_notes)
       from done d
      where d.parent_id is not null
        and exists (select 1 from {schema}.run parent
@@ -730,6 +735,31 @@ begin
 
   perform {schema}.hint_runs_v1('e', p_runs);
   return v_parents;
+end
+$$;
+
+-- What a parent is told of a child's end. One that returned nothing has no output.
+create function {schema}.child_end_v1(p_id uuid, p_status text, p_output json, p_error json)
+returns json
+language plpgsql immutable
+as $$
+begin
+  if p_output is null then
+    return json_build_object('id', p_id, 'status', p_status, 'error', p_error);
+  end if;
+  return json_build_object('id', p_id, 'status', p_status, 'output', p_output, 'error', p_error);
+end
+$$;
+
+create function {schema}.child_notes_v1(p_output_notes json, p_error_notes json)
+returns json
+language plpgsql immutable
+as $$
+begin
+  if p_output_notes is null and p_error_notes is null then
+    return null;
+  end if;
+  return json_build_object('output', p_output_notes, 'error', p_error_notes);
 end
 $$;
 
@@ -2559,12 +2589,12 @@ begin
   select array_agg((l.id, l.epoch, l.seq, l.attempt, 0, 0, l.suspicion, true)::{schema}.room) into v_rooms from life l;
 
   -- Children that ended meanwhile could not tell.
-  insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data)
+  insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data, notes)
   select p_shard, c.parent_id, c.id, v_now, 'child', c.parent_request,
-         json_build_object('id', c.id, 'status', c.status, 'output', c.output, 'error', c.error)
+         {schema}.child_end_v1(c.id, c.status, c.output, c.error), {schema}.child_notes_v1(c.output_notes, c.error_notes)
     from unnest(v_redriven) p (id)
    cross join lateral (
-     select c.parent_id, c.id, c.parent_request, c.status, c.output, c.error
+     select c.parent_id, c.id, c.parent_request, c.status, c.output, c.output_notes, c.error, c.error_notes
        from {schema}.run c
       where c.shard = p_shard and c.parent_id = p.id and c.status is not null
      offset 0) c

@@ -1,6 +1,8 @@
-import { decode, encode } from "../core/codec.ts";
+import { encode } from "../core/codec.ts";
 import type { Ids } from "../core/ids.ts";
 import type { Log } from "../core/log.ts";
+import { placeOfEvent, placeOfInput, placeOfMessage } from "../core/payload-codec.ts";
+import type { Payloads } from "../core/payloads.ts";
 import { describeError } from "../core/recorded-error.ts";
 import { parseWith } from "../core/schema.ts";
 import type { ClaimedRun } from "../store/lease.ts";
@@ -16,7 +18,10 @@ import type { Steps } from "./steps.ts";
 export interface Agenda {
   /** Begins every request that is held back. */
   issue(): void;
-  /** Gives each message to the request it answers, the oldest to the earliest. */
+  /**
+   * Gives each message to the request it answers, the oldest to the earliest.
+   * @throws {PawlError} where one cannot be read here: it stays unread
+   */
   takeMessages(): Promise<void>;
   /** Lets the timers fire whose time has certainly come. */
   fireTimers(): void;
@@ -34,9 +39,13 @@ export interface AgendaParts {
   readonly steps: Steps;
   readonly ids: Ids;
   readonly log: Log;
+  readonly payloads: Payloads;
 }
 
-export function createAgenda({ claimed, holding, inbox, requests, steps, ids, log }: AgendaParts): Agenda {
+export function createAgenda(parts: AgendaParts): Agenda {
+  const { claimed, holding, inbox, requests, steps, ids, log, payloads } = parts;
+  const { runId } = claimed;
+
   const issueOne = (request: Request): void => {
     switch (request.family) {
       case "step":
@@ -58,22 +67,43 @@ export function createAgenda({ claimed, holding, inbox, requests, steps, ids, lo
 
   const startChild = (request: ChildRequest): void => {
     request.state = "issued";
-    const child = newChild(ids.next(), claimed, request, holding.time.estimate());
+    const { input, ...terms } = newChild(ids.next(), claimed, request, holding.time.estimate());
+    const child = { ...terms, input: payloads.seal(input, placeOfInput(terms.id)) };
+    request.childId = child.id;
     holding.add({ kind: "child_started", name: request.key, data: encode({ id: child.id }) }, child);
   };
 
   const receive = async (message: Message, wait: WaitRequest): Promise<void> => {
     const parsed = await parseSignal(message, wait);
+    const data = parsed.fault === null ? parsed.seal() : null;
     const takes = inbox.take(message);
     if (parsed.fault === null) {
       requests.close(wait);
-      holding.add({ kind: "signal_received", name: wait.key, data: parsed.data, takes });
+      holding.add({ kind: "signal_received", name: wait.key, data, takes });
       return;
     }
     // A sender's mistake must not fail the run, nor hold up the signals behind it.
     log.warn(`A signal "${wait.signal}" was dropped: ${parsed.fault}`, { messageId: message.id });
-    const data = encode({ signal: wait.signal, dropped: parsed.fault });
-    holding.add({ kind: "signal_received", name: null, data, takes });
+    const fact = { kind: "signal_received", name: null } as const;
+    const dropped = { signal: wait.signal, dropped: parsed.fault };
+    holding.add({ ...fact, data: payloads.encode(dropped, placeOfEvent(runId, fact)), takes });
+  };
+
+  /** A signal is parsed once, and its parsed form recorded. */
+  const parseSignal = async (
+    message: Message,
+    { schema, signal, key }: WaitRequest,
+  ): Promise<ParsedSignal> => {
+    const sentTo = placeOfMessage(runId, message.topic);
+    const place = placeOfEvent(runId, { kind: "signal_received", name: key });
+    if (schema === null) return { fault: null, seal: () => payloads.move(message.data, sentTo, place) };
+    const received = payloads.decode(message.data, sentTo);
+    try {
+      const written = payloads.write(await parseWith(schema, received, `signal "${signal}"`));
+      return { fault: null, seal: () => payloads.seal(written, place) };
+    } catch (error) {
+      return { fault: describeError(error).message };
+    }
   };
 
   /** Recorded even if nobody asks, as after a failed attempt: unread, it would wake the run again and again. */
@@ -112,19 +142,9 @@ export function createAgenda({ claimed, holding, inbox, requests, steps, ids, lo
   };
 }
 
-/** A signal is parsed once, and its parsed form recorded. */
-async function parseSignal(
-  message: Message,
-  { schema, signal }: WaitRequest,
-): Promise<{ readonly data: Message["data"]; readonly fault: string | null }> {
-  if (schema === null) return { data: message.data, fault: null };
-  try {
-    const value = await parseWith(schema, decode(message.data), `signal "${signal}"`);
-    return { data: encode(value), fault: null };
-  } catch (error) {
-    return { data: null, fault: describeError(error).message };
-  }
-}
+type ParsedSignal =
+  | { readonly fault: null; readonly seal: () => Message["data"] }
+  | { readonly fault: string };
 
 function newChild(id: string, parent: ClaimedRun, { key, child }: ChildRequest, now: number): NewRun {
   const { timeoutMs, ...terms } = child;

@@ -1,22 +1,31 @@
-import { decode } from "../core/codec.ts";
+import { readChildEnd, type ChildEnd } from "../core/child-end.ts";
 import { PawlError, type ErrorCode } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
-import { revive, reviveError } from "../core/recorded-error.ts";
+import type { PayloadPlace } from "../core/payload-codec.ts";
+import type { Payloads } from "../core/payloads.ts";
+import { revive } from "../core/recorded-error.ts";
 import type { EndStatus } from "../core/run-status.ts";
-import { readChildEnd, type ChildEnd } from "./fact.ts";
 import type { Request } from "./request.ts";
 
-/** Gives the code what the fact says, as if it had come this moment. */
-export function answer(request: Request, event: RunEvent): void {
-  if (event.kind === "timer_fired") request.resolve(request.family === "wait" ? null : undefined);
-  else if (event.kind === "child_ended") answerWithChild(request, readChildEnd(event.data));
-  else if (event.kind === "step_failed" && event.data !== null) request.reject(reviveError(event.data));
-  else request.resolve(decode(event.data));
+/**
+ * Gives the code what the fact says, as if it had come this moment.
+ * @throws {PawlError} where it cannot be read here: then nothing was given
+ */
+export function answer(request: Request, event: RunEvent, place: PayloadPlace, payloads: Payloads): void {
+  const { kind, data } = event;
+  if (kind === "timer_fired") request.resolve(request.family === "wait" ? null : undefined);
+  else if (kind === "child_ended" && data !== null)
+    answerWithChild(request, readChildEnd(data, childOf(request), payloads));
+  else if (kind === "step_failed" && data !== null) request.reject(payloads.decodeError(data, place));
+  else request.resolve(payloads.decode(data, place));
+}
+
+function childOf(request: Request): string | null {
+  return request.family === "child" ? request.childId : null;
 }
 
 function answerWithChild(request: Request, end: ChildEnd): void {
   if (end.status === "completed") {
-    // The message holds null for no output at all; the two are the same to a parent.
     request.resolve(end.output);
     return;
   }

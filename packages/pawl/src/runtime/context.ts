@@ -1,11 +1,11 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { encode } from "../core/codec.ts";
 import { parseDuration, type Duration } from "../core/duration.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunId } from "../core/ids.ts";
 import type { Log } from "../core/log.ts";
 import { assertName } from "../core/name.ts";
 import { checkDuration, checkInteger, checkOptions, requireOptions } from "../core/options.ts";
+import type { Payloads } from "../core/payloads.ts";
 import { requestKey, sleepName, waitName, type Family } from "../core/request-key.ts";
 import { parseWith } from "../core/schema.ts";
 import type { SeededRandom } from "../core/seeded-random.ts";
@@ -47,8 +47,9 @@ export interface Context<Signals extends SignalSchemas = SignalSchemas> {
   readonly log: Log;
   /**
    * Calls the function and records what it returns, or throws. A recorded result is final: that step never runs again.
-   * The result must be JSON of at most 1 MiB, or `undefined`. What the code gets is a copy read back from the record; an
-   * error keeps its name, message, stack, code and cause, but not its class.
+   * The result may be JSON, `undefined`, `bigint`, `NaN`, `-0`, a `Date`, `Map`, `Set`, `Uint8Array`, `Buffer` or `Error`,
+   * nested as you like, of at most 1 MiB unless `createPawl` says otherwise. What the code gets is a copy read back from
+   * the record; an error that is thrown keeps its name, message, stack, code and cause, but not its class.
    * @throws {PawlError} `INVALID_PAYLOAD` if the result cannot be recorded exactly; it is not tried again
    */
   step<T>(name: string, call: (step: StepContext) => T | Promise<T>): Promise<T>;
@@ -101,6 +102,7 @@ export interface ContextParts {
   readonly now: () => number;
   /** Registers a request at once; the promise settles when its answer is delivered. */
   readonly ask: (terms: RequestTerms) => Promise<unknown>;
+  readonly payloads: Payloads;
 }
 
 const longestSleepMs = parseDuration("365000d");
@@ -118,7 +120,10 @@ export function createContext(parts: ContextParts): Context {
     const { name, version, timeoutMs, inputSchema } = workflow;
     const key = nextKey("child", name);
     const parsed = inputSchema === null ? input : parseWith(inputSchema, input, `input of ${name}`);
-    const payload = encode(parsed instanceof Promise ? await parsed : parsed, `The input of ${name}`);
+    const payload = parts.payloads.write(
+      parsed instanceof Promise ? await parsed : parsed,
+      `The input of ${name}`,
+    );
     return ask({
       family: "child",
       key,

@@ -1,8 +1,8 @@
-import { decode, encode } from "../core/codec.ts";
+import { idOfChild } from "../core/child-end.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
 import type { Ids } from "../core/ids.ts";
-import type { Payload } from "../core/json.ts";
+import { placeOfEvent, placeOfInput } from "../core/payload-codec.ts";
 import { parseWith } from "../core/schema.ts";
 import { createSeededRandom, type SeededRandom } from "../core/seeded-random.ts";
 import type { Timers } from "../core/timers.ts";
@@ -43,7 +43,6 @@ export class Course {
   readonly #agenda: Agenda;
   readonly #ending: Ending;
   #codeEnd: CodeEnd | null = null;
-  #input: Payload | null;
   /** What the code sees as the time. */
   #now: number;
   #random: SeededRandom | null = null;
@@ -71,7 +70,6 @@ export class Course {
       absorb: (events) => this.#absorb(events),
       handledFailures: () => [...this.#handledFailures],
     });
-    this.#input = parts.claimed.input;
     this.#now = parts.claimed.createdAt;
     this.#isReplaying = parts.history.length > 0;
   }
@@ -79,7 +77,7 @@ export class Course {
   async run(): Promise<Outcome> {
     const { holding, settle } = this.#parts;
     this.#outcome = await this.#prepare();
-    if (this.#outcome === null) this.#startCode();
+    this.#outcome ??= await this.#startCode();
     while (this.#outcome === null) {
       await settle();
       holding.assertHeld();
@@ -98,35 +96,42 @@ export class Course {
     }
     if (orders.stop !== null && (claimed.epoch === 1 || isBetweenAttempts(history)))
       return this.#ending.stop(orders.stop);
-    const fault = await this.#parseInput();
-    if (fault !== null) return this.#ending.finish({ kind: "threw", error: fault });
     while (holding.hasFacts) await this.#record();
     return null;
   }
 
-  /** An input that came from SQL is parsed by the first holder, once: what the schema makes of it becomes a fact. */
-  async #parseInput(): Promise<unknown> {
-    const { claimed, workflow, history, holding } = this.#parts;
-    if (!claimed.isRaw || workflow.inputSchema === null) return null;
-    const parsed = history.find(({ kind }) => kind === "input_parsed");
-    if (parsed !== undefined) {
-      this.#input = parsed.data;
-      return null;
-    }
+  /** What the code is called with; an outcome where that cannot be had. */
+  async #readInput(): Promise<{ readonly input: unknown } | { readonly outcome: Outcome }> {
+    const { claimed, workflow, history, holding, payloads } = this.#parts;
+    const fact = { kind: "input_parsed", name: null } as const;
+    const parsed = history.find(({ kind }) => kind === fact.kind);
+    let input: unknown;
     try {
-      const what = `input of workflow ${workflow.name}`;
-      const value = await parseWith(workflow.inputSchema, decode(claimed.input), what);
-      this.#input = encode(value, `The ${what}`);
-      holding.add({ kind: "input_parsed", name: null, data: this.#input });
-      return null;
+      const place = parsed === undefined ? placeOfInput(claimed.runId) : placeOfEvent(claimed.runId, fact);
+      input = payloads.decode(parsed === undefined ? claimed.input : parsed.data, place);
     } catch (error) {
-      return Object.assign(error as Error, { retryable: false });
+      return { outcome: await this.#ending.blockUnreadable(error) };
     }
+    if (!claimed.isRaw || workflow.inputSchema === null || parsed !== undefined) return { input };
+    // An input that came from SQL is parsed by the first holder, once: what the schema makes of it becomes a fact.
+    const what = `input of workflow ${workflow.name}`;
+    try {
+      input = await parseWith(workflow.inputSchema, input, what);
+      const data = payloads.encode(input, placeOfEvent(claimed.runId, fact), `The ${what}`);
+      holding.add({ ...fact, data });
+    } catch (thrown) {
+      const error = Object.assign(thrown as Error, { retryable: false });
+      return { outcome: await this.#ending.finish({ kind: "threw", error }) };
+    }
+    while (holding.hasFacts) await this.#record();
+    return { input };
   }
 
-  #startCode(): void {
-    const { claimed, workflow, log, bell } = this.#parts;
+  async #startCode(): Promise<Outcome | null> {
+    const { claimed, workflow, log, bell, payloads } = this.#parts;
     const { runId, version, attempt, key, parentId } = claimed;
+    const read = await this.#readInput();
+    if ("outcome" in read) return read.outcome;
     const ctx = createContext({
       run: { id: runId, workflow: claimed.workflow, version, attempt, key, parentId },
       signalSchemas: workflow.signalSchemas,
@@ -134,16 +139,18 @@ export class Course {
       random: () => (this.#random ??= createSeededRandom(`${runId}/${this.#delivered}`)),
       now: () => this.#now,
       ask: (terms) => this.#ask(terms),
+      payloads,
     });
     const end = (end: CodeEnd): void => {
       this.#codeEnd = end;
       this.#moves += 1;
       bell.ring();
     };
-    (async () => workflow.call(ctx, decode(this.#input)))().then(
+    (async () => workflow.call(ctx, read.input))().then(
       (output) => end({ kind: "returned", output }),
       (error: unknown) => end({ kind: "threw", error }),
     );
+    return null;
   }
 
   #ask(terms: RequestTerms): Promise<unknown> {
@@ -152,6 +159,7 @@ export class Course {
     const request = createRequest(terms);
     for (const mark of this.#delivery.ask(request)) {
       if (mark.kind === "timer_set" && "dueAt" in request) request.dueAt = mark.dueAt;
+      if (mark.kind === "child_started" && request.family === "child") request.childId = idOfChild(mark.data);
       if (mark.kind === "timer_set" || mark.kind === "child_started") request.state = "issued";
     }
     this.#requests.add(request);
@@ -191,7 +199,8 @@ export class Course {
     return unasked === null ? this.#live() : this.#awaitAsking(unasked, next);
   }
 
-  #deliver(event: RunEvent): null {
+  async #deliver(event: RunEvent): Promise<Outcome | null> {
+    const { payloads, claimed } = this.#parts;
     this.#delivery.take();
     this.#now = Math.max(this.#now, event.at);
     // A new generator after each fact: what steps draw, which do not run again in replay, shifts nothing.
@@ -204,7 +213,11 @@ export class Course {
     const request = meaning === null ? undefined : this.#requests.find(meaning);
     if (request !== undefined) {
       this.#requests.settle(request);
-      answer(request, event);
+      try {
+        answer(request, event, placeOfEvent(claimed.runId, event), payloads);
+      } catch (error) {
+        return this.#ending.blockUnreadable(error);
+      }
     }
     return null;
   }
@@ -269,12 +282,16 @@ export class Course {
     this.#isReplaying = false;
     if (holding.isTold) inbox.fill(await holding.readInbox());
     orders.obey();
-    if (!this.#isHalted()) await this.#agenda.takeMessages();
-    // The code may have come to its end meanwhile, and then nothing begins any more.
-    if (this.#codeEnd !== null) return null;
-    if (!this.#isHalted()) {
-      this.#agenda.issue();
-      this.#agenda.fireTimers();
+    try {
+      if (!this.#isHalted()) await this.#agenda.takeMessages();
+      // The code may have come to its end meanwhile, and then nothing begins any more.
+      if (this.#codeEnd !== null) return null;
+      if (!this.#isHalted()) {
+        this.#agenda.issue();
+        this.#agenda.fireTimers();
+      }
+    } catch (error) {
+      return this.#ending.blockUnreadable(error);
     }
     const isBusy = steps.size > 0 || this.#requests.size === 0;
     if (holding.hasAnswers || holding.hasTooMany || (holding.hasFacts && isBusy)) return this.#record();

@@ -3,8 +3,10 @@ import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
 import type { Payload } from "../core/json.ts";
 import type { Log } from "../core/log.ts";
+import { placeOfError, placeOfEvent, placeOfOutput } from "../core/payload-codec.ts";
+import type { Payloads } from "../core/payloads.ts";
 import type { Random } from "../core/random.ts";
-import { recordError } from "../core/recorded-error.ts";
+import { describeError } from "../core/recorded-error.ts";
 import { isRetryable, retryDelayMs } from "../core/retry.ts";
 import type { ClaimedRun } from "../store/lease.ts";
 import type { RunEnd } from "../store/run-record.ts";
@@ -28,6 +30,8 @@ export interface Ending {
   stop(stop: Stop): Promise<Outcome>;
   /** The code does not fit the history. */
   block(difference: Difference): Promise<Outcome>;
+  /** What the run was given, has done or gives cannot be read or written here: leaves it to a process that can. */
+  blockUnreadable(error: unknown): Promise<Outcome>;
   /** Null: it is to go on after all. */
   pause(): Promise<Outcome | null>;
 }
@@ -43,6 +47,7 @@ export interface EndingParts {
   readonly bell: Bell;
   readonly random: Random;
   readonly log: Log;
+  readonly payloads: Payloads;
   /** Failures after which the code asked for something else. */
   readonly handledFailures: () => readonly number[];
   /** Takes note of facts that are in the history now, for a run that is still held. */
@@ -55,8 +60,9 @@ const longestBlockMs = 600_000;
 export const patienceMs = 30_000;
 
 export function createEnding(parts: EndingParts): Ending {
-  const { claimed, workflow, history, holding, inbox, orders, steps, bell, log } = parts;
+  const { claimed, workflow, history, holding, inbox, orders, steps, bell, log, payloads } = parts;
   const beganAt = holding.time.estimate();
+  const { runId } = claimed;
   const attempt = { name: null, attempt: claimed.attempt, beganAt };
 
   const recordSurplus = async (): Promise<void> => {
@@ -80,20 +86,18 @@ export function createEnding(parts: EndingParts): Ending {
   };
 
   const fail = async (thrown: unknown, mayRetry: boolean): Promise<Outcome> => {
-    const error = recordError(thrown);
     const failures = Math.max(claimed.failures, countFailedAttempts(history)) + 1;
     if (mayRetry && failures < workflow.retry.attempts) {
-      holding.add({
-        kind: "attempt_failed",
-        ...attempt,
-        data: describeFailedAttempt(thrown, parts.handledFailures()),
-      });
+      const fact = { kind: "attempt_failed", ...attempt } as const;
+      const error = payloads.encodeError(thrown, placeOfEvent(runId, fact));
+      holding.add({ ...fact, data: describeFailedAttempt(error, parts.handledFailures()) });
       const delayMs = retryDelayMs(workflow.retry, failures, parts.random);
       return layDown({ ...unlessOrdered, reason: "retry", delayMs, attemptFailed: true });
     }
+    const error = payloads.encodeError(thrown, placeOfError(runId));
     return end(
       { status: "failed", output: null, error },
-      describeFailedAttempt(thrown, parts.handledFailures()),
+      describeFailedAttempt(error, parts.handledFailures()),
     );
   };
 
@@ -143,6 +147,37 @@ export function createEnding(parts: EndingParts): Ending {
     }
   };
 
+  const blockedFact = { kind: "blocked", name: null } as const;
+  const blockedPlace = placeOfEvent(runId, blockedFact);
+
+  const block = (difference: Difference, data: Payload | null): Promise<Outcome> => {
+    const timesBlocked = countBlocks(history);
+    const delayMs = Math.min(longestBlockMs, firstBlockMs * 2 ** timesBlocked);
+    log.error(difference.message, { expected: difference.expected, found: difference.found });
+    // Once it is tried at long intervals only, saying the same again would make the history grow for ever.
+    if (delayMs < longestBlockMs || !isLastBlock(difference)) holding.add({ ...blockedFact, data });
+    return layDown({ ...unlessOrdered, reason: "blocked", delayMs, attemptFailed: false });
+  };
+
+  const blockUnreadable = async (error: unknown): Promise<Outcome> => {
+    // Messages that come in while a step runs may be what cannot be read.
+    await stepsEnded(false);
+    const message = `The run waits for a process that can read and write its payloads. ${describeError(error).message}`;
+    const difference = { message, expected: [], found: [] };
+    log.error("A payload cannot be read or written here.", { error });
+    // Never sealed: with the wrong codec here, nobody else could read it.
+    return block(difference, encode(difference));
+  };
+
+  const isLastBlock = (difference: Difference): boolean => {
+    try {
+      const last = payloads.decode(history.findLast(isBlock)?.data ?? null, blockedPlace);
+      return JSON.stringify(last) === JSON.stringify(difference);
+    } catch {
+      return false;
+    }
+  };
+
   return {
     stop,
     pause: () => pause(false),
@@ -152,21 +187,18 @@ export function createEnding(parts: EndingParts): Ending {
         await stepsEnded(true);
         return stop(ordered);
       }
-      const result = encodeResult(end);
+      const result = encodeResult(end, (output) =>
+        payloads.encode(output, placeOfOutput(runId), "The output of the run"),
+      );
       if (result.kind === "returned") return complete(result.output);
+      // What the run did is not lost with a codec that is out of order: its steps are recorded.
+      if (end.kind === "returned" && PawlError.is(result.error, "CODEC_FAILED"))
+        return blockUnreadable(result.error);
       await stepsEnded(false);
       return fail(result.error, end.kind === "threw" && isRetryable(result.error));
     },
-    block(difference) {
-      const timesBlocked = countBlocks(history);
-      const delayMs = Math.min(longestBlockMs, firstBlockMs * 2 ** timesBlocked);
-      const data = encode(difference);
-      log.error(difference.message, { expected: difference.expected, found: difference.found });
-      // Once it is tried at long intervals only, saying the same again would make the history grow for ever.
-      const isKnown = delayMs === longestBlockMs && history.findLast(isBlock)?.data?.json === data?.json;
-      if (!isKnown) holding.add({ kind: "blocked", name: null, data });
-      return layDown({ ...unlessOrdered, reason: "blocked", delayMs, attemptFailed: false });
-    },
+    block: (difference) => block(difference, payloads.encode(difference, blockedPlace)),
+    blockUnreadable,
   };
 }
 
@@ -175,10 +207,10 @@ type Result =
   | { readonly kind: "threw"; readonly error: unknown };
 
 /** An output that cannot be written down is a failure. */
-function encodeResult(end: CodeEnd): Result {
+function encodeResult(end: CodeEnd, encodeOutput: (output: unknown) => Payload | null): Result {
   if (end.kind === "threw") return end;
   try {
-    return { kind: "returned", output: encode(end.output, "The output of the run") };
+    return { kind: "returned", output: encodeOutput(end.output) };
   } catch (error) {
     return { kind: "threw", error };
   }

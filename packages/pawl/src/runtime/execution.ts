@@ -1,5 +1,6 @@
 import { PawlError } from "../core/error.ts";
 import type { Ids } from "../core/ids.ts";
+import { plainPayloads, type Payloads } from "../core/payloads.ts";
 import type { ClaimedRun } from "../store/lease.ts";
 import { createBell } from "./bell.ts";
 import { Course } from "./course.ts";
@@ -31,6 +32,8 @@ export interface Execution {
 export interface ExecutionDeps extends HoldingParts {
   readonly findWorkflow: (name: string, version: number) => Workflow | undefined;
   readonly ids: Ids;
+  /** Default: without a codec, up to 1 MiB. */
+  readonly payloads?: Payloads;
   /** Resolves when everything that can go on without the outside world has done so. */
   readonly settle: () => Promise<void>;
   /** How long code that does not ask for what its history holds may take until it does. Default 2,000 ms. */
@@ -41,7 +44,7 @@ export interface ExecutionDeps extends HoldingParts {
 
 /** Begins to execute a claimed run at once. */
 export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execution {
-  const { probe } = deps;
+  const { probe, payloads = plainPayloads } = deps;
   const log = createRunLog(deps.log, {
     runId: claimed.runId,
     workflow: claimed.workflow,
@@ -49,7 +52,7 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
   });
   const bell = createBell(deps.timers);
   const holding = createHolding(claimed, { ...deps, log });
-  const steps = createSteps({ claimed, holding, probe, log, ended: () => bell.ring() });
+  const steps = createSteps({ claimed, holding, probe, log, payloads, ended: () => bell.ring() });
   let isReleasing = false;
 
   const execute = async (): Promise<Outcome> => {
@@ -79,6 +82,7 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
       steps,
       bell,
       log,
+      payloads,
       restGraceMs: deps.restGraceMs ?? 2_000,
       parkGraceMs: deps.parkGraceMs ?? 100,
       isReleasing: () => isReleasing,

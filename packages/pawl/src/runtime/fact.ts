@@ -1,9 +1,6 @@
-import { decode } from "../core/codec.ts";
+import { statusOfChild } from "../core/child-end.ts";
 import type { RunEvent } from "../core/event.ts";
-import type { Payload } from "../core/json.ts";
-import type { RecordedError } from "../core/recorded-error.ts";
 import { familyOfTimer, type Family } from "../core/request-key.ts";
-import type { EndStatus } from "../core/run-status.ts";
 
 /** What a recorded fact means to the code: it answers a request, or says that one was issued. */
 export interface FactMeaning {
@@ -52,22 +49,10 @@ export function meaningOf({ kind, name }: Pick<RunEvent, "kind" | "name">): Fact
   }
 }
 
-/** How a child ended, as its message and the fact made of it tell. */
-export interface ChildEnd {
-  readonly id: string;
-  readonly status: EndStatus;
-  readonly output: unknown;
-  readonly error: RecordedError | null;
-}
-
-export function readChildEnd(data: Payload | null): ChildEnd {
-  return decode(data) as ChildEnd;
-}
-
 /** A step or child that failed. */
 export function isFailure(event: RunEvent): boolean {
   if (event.kind === "step_failed") return true;
-  return event.kind === "child_ended" && readChildEnd(event.data).status !== "completed";
+  return event.kind === "child_ended" && statusOfChild(event.data) !== "completed";
 }
 
 /** The name of the `cancel_requested` that a passed deadline leads to; one that somebody sent has none. */

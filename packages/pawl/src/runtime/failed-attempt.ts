@@ -1,11 +1,12 @@
 import type { RunEvent } from "../core/event.ts";
 import type { Payload } from "../core/json.ts";
-import { describeError } from "../core/recorded-error.ts";
 
 /** What an `attempt_failed` or `failed` fact says: the error, and the failures that the code had dealt with by asking for more. */
-export function describeFailedAttempt(thrown: unknown, handled: readonly number[]): Payload {
-  const error = describeError(thrown);
-  return { json: JSON.stringify(handled.length === 0 ? error : { ...error, handled }), notes: null };
+export function describeFailedAttempt(error: Payload, handled: readonly number[]): Payload {
+  if (handled.length === 0) return error;
+  const members = JSON.parse(error.json) as object;
+  // Beside the error, sealed or not: these numbers are the engine's own.
+  return { json: JSON.stringify({ ...members, handled }), notes: error.notes };
 }
 
 /** The `seq`s of the failures that this fact says were dealt with. */

@@ -48,11 +48,15 @@ export interface ChildRequest extends RequestBase {
   readonly child: Pick<NewRun, "workflow" | "version" | "queue" | "priority" | "input"> & {
     readonly timeoutMs: number | null;
   };
+  /** Once it is started. */
+  childId: string | null;
 }
 
 export type Request = StepRequest | SleepRequest | WaitRequest | ChildRequest;
 
-type Terms<R> = R extends Request ? Omit<R, Exclude<keyof RequestBase, "family" | "key"> | "dueAt"> : never;
+type Terms<R> = R extends Request
+  ? Omit<R, Exclude<keyof RequestBase, "family" | "key"> | "dueAt" | "childId">
+  : never;
 
 /** What a request says of itself. */
 export type RequestTerms = Terms<Request>;
@@ -64,5 +68,6 @@ export function createRequest(terms: RequestTerms): Request {
     resolve = settleWith;
     reject = failWith;
   });
-  return { ...terms, promise, resolve, reject, state: "held", dueAt: null } as Request;
+  const open = { promise, resolve, reject, state: "held", dueAt: null, childId: null };
+  return { ...terms, ...open } as Request;
 }

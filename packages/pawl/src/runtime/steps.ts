@@ -1,7 +1,7 @@
-import { encode } from "../core/codec.ts";
 import type { Probe } from "../core/crash-point.ts";
 import type { Log } from "../core/log.ts";
-import { recordError } from "../core/recorded-error.ts";
+import { placeOfEvent } from "../core/payload-codec.ts";
+import type { Payloads } from "../core/payloads.ts";
 import type { ClaimedRun } from "../store/lease.ts";
 import type { Fact, Holding } from "./holding.ts";
 import type { StepRequest } from "./request.ts";
@@ -21,22 +21,24 @@ export interface StepsParts {
   readonly holding: Holding;
   readonly probe: Probe;
   readonly log: Log;
+  readonly payloads: Payloads;
   /** Called when a step has ended and its fact waits to be recorded, or when it does not begin because the run is lost. */
   readonly ended: () => void;
 }
 
-export function createSteps({ claimed, holding, probe, log, ended }: StepsParts): Steps {
+export function createSteps({ claimed, holding, probe, log, payloads, ended }: StepsParts): Steps {
   const running = new Map<string, Promise<void>>();
   const controller = new AbortController();
 
   /** What the step returns is written down before the code sees it, so a result that cannot be is a failure. */
   const execute = async ({ call, key }: StepRequest): Promise<Pick<Fact, "kind" | "data">> => {
     const idempotencyKey = `${claimed.runId}/${key}`;
+    const place = placeOfEvent(claimed.runId, { kind: "step_completed", name: key });
     try {
       const result = await call({ signal: controller.signal, idempotencyKey, attempt: claimed.attempt, log });
-      return { kind: "step_completed", data: encode(result, `The result of step "${key}"`) };
+      return { kind: "step_completed", data: payloads.encode(result, place, `The result of step "${key}"`) };
     } catch (error) {
-      return { kind: "step_failed", data: recordError(error) };
+      return { kind: "step_failed", data: payloads.encodeError(error, place) };
     }
   };
 

@@ -5,6 +5,7 @@ import { PawlError } from "../core/error.ts";
 import type { Ids } from "../core/ids.ts";
 import type { Loop, LoopSeams } from "../core/loop.ts";
 import { checkDuration, checkOptions } from "../core/options.ts";
+import type { Payloads } from "../core/payloads.ts";
 import { retryUnavailable } from "../core/retry-unavailable.ts";
 import { createExecution } from "../runtime/execution.ts";
 import type { Workflow } from "../runtime/workflow.ts";
@@ -29,6 +30,8 @@ export interface WorkerDeps extends LoopSeams {
   readonly storeClock: StoreClock;
   readonly ids: Ids;
   readonly probe: Probe;
+  /** Default: without a codec, up to 1 MiB. */
+  readonly payloads?: Payloads;
   /** Resolves when whatever could go on has gone on. */
   readonly settle: () => Promise<void>;
   /** Where it runs, for people. */

@@ -53,7 +53,7 @@ export function describeControl(test: StoreTest): void {
           id: childId,
           topic: "child",
           name: "call:child#1",
-          data: { value: { id: childId, status: "cancelled", output: null, error: null } },
+          data: { value: { id: childId, status: "cancelled", error: null } },
         },
       ]);
       expect(new Set(hints)).toEqual(

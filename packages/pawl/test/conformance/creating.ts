@@ -1,7 +1,8 @@
 import { describe, expect } from "vitest";
+import type { CreateAnswer, NewRun } from "../../src/store/run-record.ts";
 import { hintsOf } from "./hints-of.ts";
 import type { StoreTest } from "./store-test.ts";
-import { json } from "./world.ts";
+import { json, type World } from "./world.ts";
 
 export function describeCreating(test: StoreTest): void {
   describe("creating runs", () => {
@@ -233,11 +234,38 @@ export function describeCreating(test: StoreTest): void {
       expect(await world.store.createRuns([run])).toEqual([{ kind: "conflict", id: first }]);
     });
 
-    test("notes on types, queue, priority and start do not make runs different", async ({ world }) => {
-      const first = await world.start({ key: "k", input: json("2026-01-01", `["date"]`) });
+    test("queue, priority and start do not make runs different", async ({ world }) => {
+      const first = await world.start({ key: "k", input: json(1) });
       const startAt = (await world.now()) + 1;
-      const run = world.newRun({ key: "k", input: json("2026-01-01"), queue: "other", priority: 9, startAt });
+      const run = world.newRun({ key: "k", input: json(1), queue: "other", priority: 9, startAt });
       expect(await world.store.createRuns([run])).toEqual([{ kind: "existing", id: first }]);
+    });
+
+    test("notes on types make runs different, but for the order of their keys", async ({ world }) => {
+      const value = { a: "2026-01-01", b: "1" };
+      const notes = `{"types":{"a":"Date","b":"bigint"}}`;
+      const first = await world.start({ key: "k", input: json(value, notes) });
+      const same = world.newRun({
+        key: "k",
+        input: json({ b: "1", a: "2026-01-01" }, `{"types":{"b":"bigint", "a":"Date"}}`),
+      });
+      const plain = world.newRun({ key: "k", input: json(value) });
+      const other = world.newRun({ key: "k", input: json(value, `{"types":{"a":"Date"}}`) });
+      expect(await createEach(world, [same, plain, other])).toEqual([
+        { kind: "existing", id: first },
+        { kind: "conflict", id: first },
+        { kind: "conflict", id: first },
+      ]);
+    });
+
+    test("a digest in the notes stands for the input, which may differ", async ({ world }) => {
+      const first = await world.start({ key: "k", input: json("secret 1", `{"codec":"c","digest":"d"}`) });
+      const same = world.newRun({ key: "k", input: json("secret 2", `{"codec":"c","digest":"d"}`) });
+      const other = world.newRun({ key: "k", input: json("secret 1", `{"codec":"c","digest":"e"}`) });
+      expect(await createEach(world, [same, other])).toEqual([
+        { kind: "existing", id: first },
+        { kind: "conflict", id: first },
+      ]);
     });
 
     test("within one call the first run with a key wins", async ({ world }) => {
@@ -335,4 +363,9 @@ export function describeCreating(test: StoreTest): void {
       });
     }
   });
+}
+
+/** Each in a call of its own. */
+async function createEach(world: World, runs: readonly NewRun[]): Promise<readonly CreateAnswer[]> {
+  return (await Promise.all(runs.map((run) => world.store.createRuns([run])))).flat();
 }

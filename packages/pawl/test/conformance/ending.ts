@@ -104,9 +104,9 @@ export function describeEnding(test: StoreTest): void {
           topic: "child",
           name: "call:child#1",
           sentAt: await world.now(),
-          data: { notes: null },
         },
       ]);
+      expect(JSON.parse(messages[0]!.data!.notes!)).toEqual({ output: ["x"], error: null });
       const text = messages[0]!.data!.json;
       expect(text).toContain("12345678901234567890");
       expect(JSON.parse(text)).toEqual({
@@ -125,9 +125,17 @@ export function describeEnding(test: StoreTest): void {
       expect(JSON.parse(message!.data!.json)).toEqual({
         id: child.runId,
         status: "failed",
-        output: null,
         error: { name: "Error", message: "no stock" },
       });
+      expect(message!.data!.notes).toBe(null);
+    });
+
+    test("carries the notes on the error, and tells null from no output", async ({ world }) => {
+      const { parentId, child } = await startFamily(world);
+      await world.end(child, "failed", { output: json(null), error: json("sealed", `{"codec":"c"}`) });
+      const [message] = await world.store.readInbox(await world.hold(parentId));
+      expect(JSON.parse(message!.data!.json)).toMatchObject({ output: null, error: "sealed" });
+      expect(JSON.parse(message!.data!.notes!)).toEqual({ output: null, error: { codec: "c" } });
     });
 
     test("tells a parent that is held, and leaves it there", async ({ world }) => {

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { PawlError } from "../../src/core/error.ts";
-import { recordError, reviveError } from "../../src/core/recorded-error.ts";
+import { describeError, recordError, revive } from "../../src/core/recorded-error.ts";
 import { isRetryable, NonRetryableError } from "../../src/core/retry.ts";
 
 function copy(error: unknown): Error {
-  return reviveError(recordError(error));
+  return revive(describeError(error));
 }
 
 test("name, message, stack, code and causes are kept", () => {

@@ -8,7 +8,12 @@ import type { Operation } from "./operation.ts";
 const inputs: readonly (Payload | null)[] = [
   null,
   { json: `{"a":1,"b":[2]}`, notes: null },
-  { json: ` { "b": [2.0], "a": 1e0 }`, notes: `["note"]` },
+  { json: ` { "b": [2.0], "a": 1e0 }`, notes: null },
+  { json: `{"a":1,"b":[2]}`, notes: `{"types":{"a":"x","b":"y"}}` },
+  { json: `{"b":[2],"a":1}`, notes: `{"types": {"b":"y","a":"x"}}` },
+  { json: `{"data":"one"}`, notes: `{"codec":"c","digest":"same"}` },
+  { json: `{"data":"two"}`, notes: `{"codec":"c","digest":"same"}` },
+  { json: `{"data":"two"}`, notes: `{"codec":"c","digest":"other"}` },
   { json: `"text"`, notes: null },
 ];
 

@@ -146,13 +146,13 @@ test("what the code gets is the copy that was recorded", async () => {
   const engine = createEngine();
   const shared = { list: [1] };
   const copy = workflow({ name: "copy", version: 1 }, async (ctx) => {
-    const got = await ctx.step("share", () => ({ ...shared, gone: undefined }));
+    const got = await ctx.step("share", () => ({ ...shared, none: undefined }));
     shared.list.push(2);
-    return [got, "gone" in got];
+    return [got, "none" in got];
   });
   const id = await engine.start(copy);
   await engine.idle();
-  expect(await engine.output(id)).toEqual([{ list: [1] }, false]);
+  expect(await engine.output(id)).toEqual([{ list: [1], none: undefined }, true]);
 });
 
 test("now() is the time of the last record, and the same in every execution", async () => {

@@ -1,0 +1,54 @@
+import type { Payload } from "./json.ts";
+import { placeOfError, placeOfOutput } from "./payload-codec.ts";
+import type { Payloads } from "./payloads.ts";
+import type { RecordedError } from "./recorded-error.ts";
+import type { EndStatus } from "./run-status.ts";
+
+/** How a child ended, as its message and the fact made of it tell. */
+export interface ChildEnd {
+  readonly id: string;
+  readonly status: EndStatus;
+  readonly output: unknown;
+  readonly error: RecordedError | null;
+}
+
+/** As the store writes it: the child's own payloads, and in the notes the notes on them. No output is left out. */
+interface StoredChildEnd {
+  readonly id: string;
+  readonly status: EndStatus;
+  readonly output?: unknown;
+  readonly error: unknown;
+}
+
+/** Without looking at its payloads, which may be sealed. */
+export function statusOfChild(data: Payload | null): EndStatus | null {
+  return data === null ? null : (JSON.parse(data.json) as StoredChildEnd).status;
+}
+
+/** The id of the child that a `child_started` fact speaks of. */
+export function idOfChild(data: Payload | null): string | null {
+  return data === null ? null : (JSON.parse(data.json) as { readonly id: string }).id;
+}
+
+/**
+ * Payloads were sealed for the child, so that is where they are opened.
+ * @param childId who was started: what is another child's does not pass for its own
+ * @throws {PawlError} as `Payloads.decode` does
+ */
+export function readChildEnd(data: Payload, childId: string | null, payloads: Payloads): ChildEnd {
+  const end = JSON.parse(data.json) as StoredChildEnd;
+  const notes = JSON.parse(data.notes ?? "{}") as { readonly output?: unknown; readonly error?: unknown };
+  const { id, status } = end;
+  const sealedFor = childId ?? id;
+  return {
+    id,
+    status,
+    output: Object.hasOwn(end, "output")
+      ? payloads.decodeParsed(end.output, notes.output ?? null, placeOfOutput(sealedFor))
+      : undefined,
+    error:
+      end.error === null
+        ? null
+        : (payloads.decodeParsed(end.error, notes.error ?? null, placeOfError(sealedFor)) as RecordedError),
+  };
+}
