@@ -111,7 +111,15 @@ async function fill(schema: string): Promise<void> {
 
 /** So many runs at once from start to end, three steps each. */
 async function driveBatch(store: PostgresStore, workerId: string, size: number): Promise<void> {
-  const plain = { priority: 0, key: null, startAt: null, expiresAt: null, deadlineAt: null, parent: null };
+  const plain = {
+    priority: 0,
+    key: null,
+    startAt: null,
+    expiresAt: null,
+    retry: null,
+    deadlineAt: null,
+    parent: null,
+  };
   const data = { json: '{"orderId":9182}', notes: null };
   const newRun = () => ({
     id: ids.next(),
@@ -223,6 +231,7 @@ async function attachLater(): Promise<{ readonly attachMs: number; readonly rows
     key: null,
     startAt: null,
     expiresAt: null,
+    retry: null,
     deadlineAt: null,
     parent: null,
   };

@@ -14,6 +14,7 @@ const run: NewRun = {
   key: null,
   startAt: null,
   expiresAt: null,
+  retry: null,
   deadlineAt: null,
   parent: null,
 };

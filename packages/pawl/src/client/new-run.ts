@@ -1,8 +1,8 @@
 import { encode } from "../core/codec.ts";
 import { parseDuration } from "../core/duration.ts";
 import type { RunId } from "../core/ids.ts";
-import { assertName } from "../core/name.ts";
 import { invalidOption } from "../core/options.ts";
+import { createRetryPolicy } from "../core/retry.ts";
 import { parseWith } from "../core/schema.ts";
 import type { WorkflowRef } from "../core/workflow-ref.ts";
 import type { NewRun } from "../store/run-record.ts";
@@ -13,7 +13,7 @@ const endOfTime = 8_640_000_000_000_000;
 
 /**
  * A run as the store takes it, all but its id and its times. The parsed input is stored, not the one given.
- * @throws {PawlError} `INVALID_PAYLOAD`, `INVALID_NAME`
+ * @throws {PawlError} `INVALID_PAYLOAD`
  */
 export async function describeRun(
   workflow: WorkflowRef,
@@ -21,8 +21,6 @@ export async function describeRun(
   options: StartOptions,
 ): Promise<Omit<NewRun, "id" | "startAt" | "expiresAt" | "deadlineAt">> {
   const queue = options.queue ?? workflow.queue;
-  assertName("queue", queue);
-  if (options.key !== undefined) assertName("key", options.key);
   const { inputSchema } = workflow;
   const parsed =
     inputSchema === null ? input : await parseWith(inputSchema, input, `input of workflow ${workflow.name}`);
@@ -33,6 +31,7 @@ export async function describeRun(
     priority: options.priority ?? 0,
     input: encode(parsed, `The input of ${workflow.name}`),
     key: options.key ?? null,
+    retry: options.retry === undefined ? null : createRetryPolicy(options.retry),
     parent: null,
   };
 }
@@ -49,7 +48,8 @@ export function timeRun(
   return {
     ...described,
     id,
-    startAt: options.at?.getTime() ?? later(now, "delay", options.delay),
+    // A store need not know instants before 1970.
+    startAt: options.at ? Math.max(0, options.at.getTime()) : later(now, "delay", options.delay),
     expiresAt: later(now, "expiresIn", options.expiresIn),
     deadlineAt: later(now, "timeout", timeoutMs ?? undefined),
   };

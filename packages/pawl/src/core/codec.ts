@@ -19,7 +19,9 @@ export function encode(value: unknown, what?: string, most: number = defaultPayl
     checkValue(value, "$", 0);
     return { json: write(value, most), notes: null };
   } catch (error) {
-    throw error instanceof Refusal ? error.toPawlError(what) : error;
+    if (error instanceof Refusal) throw error.toPawlError(what);
+    // A getter or a proxy that throws.
+    throw new Refusal("$", "cannot be read").toPawlError(what, error);
   }
 }
 
@@ -126,10 +128,11 @@ class Refusal extends Error {
   }
 
   /** Trying again is of no use: the same code makes the same value. */
-  toPawlError(what: string | undefined): PawlError {
+  toPawlError(what: string | undefined, cause?: unknown): PawlError {
     const { path, fault } = this;
     const subject = what === undefined ? "The value" : `${what}: the value`;
-    const error = new PawlError("INVALID_PAYLOAD", `${subject} at ${path} ${fault}.`, { path });
+    const options = cause === undefined ? undefined : { cause };
+    const error = new PawlError("INVALID_PAYLOAD", `${subject} at ${path} ${fault}.`, { path }, options);
     return Object.assign(error, { retryable: false });
   }
 }

@@ -64,6 +64,7 @@ function claimRun(state: State, request: ClaimRequest, lane: Lane, mark: Mark): 
     lastSeq: numbers.lastSeq,
     attempt: numbers.attempt,
     failures: numbers.failures,
+    retry: run.retry,
     told,
     createdAt: run.createdAt,
     deadlineAt: run.deadlineAt,

@@ -33,6 +33,7 @@ function addRun(state: State, wanted: NewRun): void {
     priority: wanted.priority,
     input: wanted.input,
     key: wanted.key,
+    retry: wanted.retry,
     expiresAt: wanted.expiresAt,
     deadlineAt: earliest(wanted.deadlineAt, parent?.deadlineAt ?? null),
     parentId: wanted.parent?.id ?? null,

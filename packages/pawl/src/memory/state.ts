@@ -2,6 +2,7 @@ import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
 import type { RunId } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
+import type { RetryPolicy } from "../core/retry.ts";
 import type { EndStatus, ParkReason } from "../core/run-status.ts";
 import type { Mark } from "../store/lease.ts";
 import type { Topic } from "../store/message.ts";
@@ -62,6 +63,7 @@ export interface Run {
   readonly priority: number;
   readonly input: Payload | null;
   readonly key: string | null;
+  readonly retry: RetryPolicy | null;
   readonly expiresAt: number | null;
   readonly deadlineAt: number | null;
   readonly parentId: RunId | null;

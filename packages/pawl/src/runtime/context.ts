@@ -3,9 +3,10 @@ import { encode } from "../core/codec.ts";
 import { parseDuration, type Duration } from "../core/duration.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunId } from "../core/ids.ts";
+import { isDate } from "../core/instant.ts";
 import type { Log } from "../core/log.ts";
 import { assertName } from "../core/name.ts";
-import { checkDuration, checkInteger, checkOptions, requireOptions } from "../core/options.ts";
+import { checkDuration, checkInteger, checkName, checkOptions } from "../core/options.ts";
 import { requestKey, sleepName, waitName, type Family } from "../core/request-key.ts";
 import { parseWith } from "../core/schema.ts";
 import type { SeededRandom } from "../core/seeded-random.ts";
@@ -112,9 +113,11 @@ export function createContext(parts: ContextParts): Context {
 
   const call = async (workflow: WorkflowRef, input: unknown, options: CallOptions): Promise<unknown> => {
     assertWorkflow("call", workflow);
-    checkOptions("call", options, { queue: () => null, priority: checkInteger(-(2 ** 31), 2 ** 31 - 1) });
-    const { queue = workflow.queue, priority = 0 } = options;
-    assertName("queue", queue);
+    const given = checkOptions("call", options, {
+      queue: checkName,
+      priority: checkInteger(-(2 ** 31), 2 ** 31 - 1),
+    });
+    const { queue = workflow.queue, priority = 0 } = given;
     const { name, version, timeoutMs, inputSchema } = workflow;
     const key = nextKey("child", name);
     const parsed = inputSchema === null ? input : parseWith(inputSchema, input, `input of ${name}`);
@@ -194,9 +197,13 @@ function schemaOf(schemas: SignalSchemas | null, signal: string): StandardSchema
 
 function parseTimeout(options: TimeoutOption | undefined): TimerTerms | null {
   if (options === undefined) return null;
-  checkOptions("waitForSignal", options, { timeout: checkDuration });
-  requireOptions("waitForSignal", options, ["timeout"]);
-  return { delayMs: parseDelay(options.timeout, "timeout") };
+  const { timeout } = checkOptions(
+    "waitForSignal",
+    options,
+    { timeout: checkDuration },
+    { required: ["timeout"] },
+  );
+  return { delayMs: parseDelay(timeout, "timeout") };
 }
 
 function parseDelay(duration: Duration, what: string): number {
@@ -206,7 +213,11 @@ function parseDelay(duration: Duration, what: string): number {
 }
 
 function parseInstant(instant: Date | number): number {
-  const ms = Math.ceil(Number(instant));
+  const ms = isDate(instant)
+    ? instant.getTime()
+    : typeof instant === "number"
+      ? Math.ceil(instant)
+      : Number.NaN;
   if (Number.isNaN(ms) || ms > latestInstant)
     throw invalid("sleepUntil needs a valid date, or ms since 1970.");
   return Math.max(0, ms);

@@ -4,15 +4,16 @@ import type { RunEvent } from "../core/event.ts";
 import type { Payload } from "../core/json.ts";
 import type { Log } from "../core/log.ts";
 import type { Random } from "../core/random.ts";
-import { recordError } from "../core/recorded-error.ts";
-import { isRetryable, retryDelayMs } from "../core/retry.ts";
+import { recordError, reviveError } from "../core/recorded-error.ts";
 import type { ClaimedRun } from "../store/lease.ts";
 import type { RunEnd } from "../store/run-record.ts";
+import { earliest } from "./agenda.ts";
 import type { Bell } from "./bell.ts";
 import type { CodeEnd, Difference } from "./difference.ts";
 import { describeFailedAttempt } from "./failed-attempt.ts";
 import type { Holding, ParkTerms } from "./holding.ts";
 import type { Inbox } from "./inbox.ts";
+import { planNextAttempt } from "./next-attempt.ts";
 import type { Orders, Stop } from "./orders.ts";
 import type { Steps } from "./steps.ts";
 import type { Workflow } from "./workflow.ts";
@@ -55,7 +56,7 @@ const longestBlockMs = 600_000;
 export const patienceMs = 30_000;
 
 export function createEnding(parts: EndingParts): Ending {
-  const { claimed, workflow, history, holding, inbox, orders, steps, bell, log } = parts;
+  const { claimed, history, holding, inbox, orders, steps, bell, log } = parts;
   const beganAt = holding.time.estimate();
   const attempt = { name: null, attempt: claimed.attempt, beganAt };
 
@@ -79,19 +80,28 @@ export function createEnding(parts: EndingParts): Ending {
     return end({ status: "completed", output, error: null });
   };
 
+  /** Logs what has become of it once the store knows: whoever has lost the run keeps silent. */
   const fail = async (thrown: unknown, mayRetry: boolean): Promise<Outcome> => {
     const error = recordError(thrown);
+    const said = { error: reviveError(error), attempt: claimed.attempt };
     const failures = Math.max(claimed.failures, countFailedAttempts(history)) + 1;
-    if (mayRetry && failures < workflow.retry.attempts) {
-      holding.add({
-        kind: "attempt_failed",
-        ...attempt,
-        data: describeFailedAttempt(thrown, parts.handledFailures()),
-      });
-      const delayMs = retryDelayMs(workflow.retry, failures, parts.random);
-      return layDown({ ...unlessOrdered, reason: "retry", delayMs, attemptFailed: true });
+    const now = holding.time.estimate();
+    const next = mayRetry ? planNextAttempt(thrown, failures, { ...parts, now }) : null;
+    if (next === null) {
+      const outcome = await end({ status: "failed", output: null, error }, error);
+      log.error("The run has failed.", said);
+      return outcome;
     }
-    return end({ status: "failed", output: null, error }, error);
+    holding.add({
+      kind: "attempt_failed",
+      ...attempt,
+      data: describeFailedAttempt(thrown, parts.handledFailures()),
+    });
+    const dueAt = earliest(claimed.deadlineAt, next.dueAt);
+    const outcome = await layDown({ ...unlessOrdered, ...next, dueAt, reason: "retry", attemptFailed: true });
+    const nextTryInMs = next.delayMs ?? Math.max(0, next.dueAt - now);
+    log.warn("An attempt has failed.", { ...said, nextTryInMs: outcome === "parked" ? nextTryInMs : null });
+    return outcome;
   };
 
   const unlessOrdered = { dueAt: claimed.deadlineAt, wants: ["cancel", "pause"] as const };
@@ -151,7 +161,7 @@ export function createEnding(parts: EndingParts): Ending {
       const result = encodeResult(end);
       if (result.kind === "returned") return complete(result.output);
       await stepsEnded(false);
-      return fail(result.error, end.kind === "threw" && isRetryable(result.error));
+      return fail(result.error, end.kind === "threw");
     },
     block(difference) {
       const timesBlocked = countBlocks(history);

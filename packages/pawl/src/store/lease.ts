@@ -1,6 +1,7 @@
 import type { EventKind } from "../core/event.ts";
 import type { RunId } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
+import type { RetryPolicy } from "../core/retry.ts";
 import type { ParkReason } from "../core/run-status.ts";
 import type { Message, Topic } from "./message.ts";
 import type { NewRun, RunEnd } from "./run-record.ts";
@@ -58,6 +59,8 @@ export interface ClaimedRun {
   readonly attempt: number;
   /** Failed attempts so far, which the retry policy counts. */
   readonly failures: number;
+  /** When to try again, for this run alone; null: as its workflow says. */
+  readonly retry: RetryPolicy | null;
   /** Unread messages may be there: read the inbox before starting anything. */
   readonly told: boolean;
   readonly createdAt: number;

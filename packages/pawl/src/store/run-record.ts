@@ -1,5 +1,6 @@
 import type { RunId } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
+import type { RetryPolicy } from "../core/retry.ts";
 import type { EndStatus, ParkReason, RunStatus } from "../core/run-status.ts";
 
 /** A run to be created. The id is made by the caller, so creating is safe to repeat. */
@@ -19,6 +20,8 @@ export interface NewRun {
   readonly expiresAt: number | null;
   /** Ends as `timed_out` by then. */
   readonly deadlineAt: number | null;
+  /** When to try again, for this run alone; null: as its workflow says. */
+  readonly retry: RetryPolicy | null;
   /** The run that asked for this one, and the request in it that this run answers. */
   readonly parent: { readonly id: RunId; readonly request: string } | null;
 }

@@ -54,6 +54,7 @@ export function describeClaiming(test: StoreTest): void {
             lastSeq: 0,
             attempt: 1,
             failures: 0,
+            retry: null,
             told: false,
             createdAt,
             deadlineAt: createdAt + 99,

@@ -116,6 +116,7 @@ export function createWorld(harness: StoreHarness): World {
       key: null,
       startAt: null,
       expiresAt: null,
+      retry: null,
       deadlineAt: null,
       parent: null,
       ...run,

@@ -14,9 +14,9 @@ test.each<[unknown, string]>([
   [{ attempts: 1.5 }, "must be a whole number"],
   [{ timeout: "1 year" }, 'must be a duration, such as "30s"'],
   [{ mode: "c" }, 'must be "a" or "b"'],
-  [null, "The options of thing must be an object."],
+  [null, "The options of thing must be a plain object."],
 ])("a wrong option is refused with advice: %j", (options, message) => {
-  expect(() => checkOptions("thing", options, checks)).toThrow(
+  expect(() => checkOptions("thing", options as object, checks)).toThrow(
     expect.objectContaining({ code: "INVALID_OPTION", message: expect.stringContaining(message) }),
   );
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { PawlError } from "../../src/core/error.ts";
 import { recordError, reviveError } from "../../src/core/recorded-error.ts";
-import { isRetryable, NonRetryableError } from "../../src/core/retry.ts";
+import { NonRetryableError, retryMarksOf } from "../../src/core/retry-error.ts";
 
 function copy(error: unknown): Error {
   return reviveError(recordError(error));
@@ -26,8 +26,8 @@ test("an error of Pawl is one again", () => {
 });
 
 test("an error that says that it is not to be retried still says so", () => {
-  expect(isRetryable(copy(new NonRetryableError("no")))).toBe(false);
-  expect(isRetryable(copy(new Error("yes")))).toBe(true);
+  expect(retryMarksOf(copy(new NonRetryableError("no")))).toEqual({ retryable: false });
+  expect(retryMarksOf(copy(new Error("yes")))).toEqual({});
 });
 
 test.each<[string, unknown, string]>([

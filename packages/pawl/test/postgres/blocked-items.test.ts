@@ -43,6 +43,7 @@ function newRun(more: Partial<NewRun> = {}): NewRun {
     key: null,
     startAt: null,
     expiresAt: null,
+    retry: null,
     deadlineAt: null,
     parent: null,
   };

@@ -28,7 +28,15 @@ export async function driveRuns(store: Store, { runs, inFlight, steps }: Drive):
 
   async function start(): Promise<void> {
     const input: Payload = { json: '{"orderId":9182}', notes: null };
-    const plain = { priority: 0, key: null, startAt: null, expiresAt: null, deadlineAt: null, parent: null };
+    const plain = {
+      priority: 0,
+      key: null,
+      startAt: null,
+      expiresAt: null,
+      retry: null,
+      deadlineAt: null,
+      parent: null,
+    };
     const { queue, workflow, version } = lane;
     await store.createRuns([{ id: ids.next(), workflow, version, queue, input, ...plain }]);
   }

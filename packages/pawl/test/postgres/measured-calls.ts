@@ -43,6 +43,7 @@ function newRuns(count: number, more: Partial<NewRun> = {}): readonly NewRun[] {
     key: null,
     startAt: null,
     expiresAt: null,
+    retry: null,
     deadlineAt: null,
     parent: null,
     ...more,

@@ -40,6 +40,7 @@ async function hold(count = 1, more: Partial<NewRun> = {}): Promise<readonly Lea
     key: null,
     startAt: null,
     expiresAt: null,
+    retry: null,
     deadlineAt: null,
     parent: null,
   };

@@ -49,6 +49,7 @@ async function start(store: Store, queue: string): Promise<string> {
     key: null,
     startAt: null,
     expiresAt: null,
+    retry: null,
     deadlineAt: null,
     parent: null,
   };

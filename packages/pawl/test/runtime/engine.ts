@@ -250,6 +250,7 @@ export function createEngine(options: EngineOptions = {}): Engine {
           key: key ?? null,
           startAt: null,
           expiresAt: null,
+          retry: null,
           deadlineAt: deadlineAt ?? null,
           parent: null,
         },

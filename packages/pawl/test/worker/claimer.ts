@@ -82,7 +82,7 @@ export function createClaimer(
     const id = seams.ids.next();
     const plain = { workflow: "work", version: 1, queue: "default", priority: 0, input: null, key: null };
     await world.store.createRuns([
-      { id, ...plain, startAt: null, expiresAt: null, deadlineAt: null, parent: null, ...run },
+      { id, ...plain, startAt: null, expiresAt: null, retry: null, deadlineAt: null, parent: null, ...run },
     ]);
     return id;
   };

@@ -82,6 +82,7 @@ function decodeRun(runId: string, row: ClaimedRow): ClaimedRun {
     lastSeq: row.last_seq,
     attempt: row.attempt,
     failures: row.failures,
+    retry: null,
     told: row.told,
     createdAt: row.created_ms,
     deadlineAt: row.deadline_ms,
