@@ -159,6 +159,7 @@ as $$
 declare
   v_ended uuid[];
   v_seqs integer[];
+  v_errors text[];
 begin
   -- Two statements: a due timer may move a run from parked to ready in between.
   with gone as (
@@ -195,14 +196,21 @@ begin
     update {schema}.inbox i set taken_seq = f.last_seq + 1
       from first f
      where i.ctid = f.place
+  ), written as (
+    insert into {schema}.event (shard, run_id, seq, at, kind, data, notes)
+    select p_shard, f.run_id, f.last_seq + 1, p_now, 'cancel_requested', f.data, f.notes from first f
+     union all
+    select p_shard, f.run_id, f.last_seq + 2, p_now, 'cancelled', null, null from first f
   )
-  insert into {schema}.event (shard, run_id, seq, at, kind, data, notes)
-  select p_shard, f.run_id, f.last_seq + 1, p_now, 'cancel_requested', f.data, f.notes from first f
-   union all
-  select p_shard, f.run_id, f.last_seq + 2, p_now, 'cancelled', null, null from first f;
+  -- The reason is the error's message. It stays json: as text it could hold what Postgres cannot.
+  select array_agg(f.run_id),
+         array_agg(case json_typeof(f.data -> 'reason') when 'string' then
+           json_build_object('name', 'PawlError', 'code', 'RUN_CANCELLED', 'message', f.data -> 'reason')::text end)
+    into v_ended, v_errors
+    from first f;
 
   perform {schema}.wake_runs_v1(p_shard, p_now, {schema}.finish_runs_v1(p_shard, p_now, v_ended,
-    array_fill('cancelled'::text, array[cardinality(v_ended)]), null, null, null, null));
+    array_fill('cancelled'::text, array[cardinality(v_ended)]), null, null, v_errors, null));
 end
 $$;
 

@@ -1,3 +1,4 @@
+import { cancelError } from "../core/cancel-error.ts";
 import { encode } from "../core/codec.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
@@ -72,7 +73,10 @@ export function createEnding(parts: EndingParts): Ending {
     return "ended";
   };
 
-  const stop = (stop: Stop): Promise<Outcome> => end({ status: stop, output: null, error: null });
+  const stop = (stop: Stop): Promise<Outcome> => {
+    const error = stop === "cancelled" ? cancelError(orders.cancelData) : null;
+    return end({ status: stop, output: null, error });
+  };
 
   const complete = (output: Payload | null): Promise<Outcome> => {
     // Whatever still runs has lost a race, and nobody waits for it.
