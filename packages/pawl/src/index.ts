@@ -201,9 +201,13 @@ function createPostgres(options: PawlOptions, log: Log): OwnedStore {
 
 const checkIdentifier: Check = (value) => identifierFault(value);
 
-/** Without the protocol it would be read as the name of a database. */
-const checkUrl: Check = (value) =>
-  typeof value === "string" && /^postgres(?:ql)?:\/\//.test(value) ? null : "must begin with postgres://";
+/** Without the protocol it would be read as the name of a database. The error keeps the password to itself. */
+const checkUrl: Check = (value) => {
+  if (typeof value !== "string" || !/^postgres(?:ql)?:\/\//.test(value)) return "must begin with postgres://";
+  // As the driver reads it: with spaces, and without a host before the socket's path.
+  const url = value.replaceAll(" ", "%20").replace("@/", "@host/");
+  return URL.canParse(url) ? null : "is no url that can be understood";
+};
 
 const checkPool: Check = (value) => {
   const { connect, query, on } = (value ?? {}) as Partial<PostgresPool>;

@@ -24,6 +24,9 @@ export function parseDuration(duration: string | number, option = "duration"): n
   );
 }
 
+/** A thousand years: with it, instants stay within the calendar of every store. */
+export const longestDurationMs = parseDuration("365000d");
+
 /** Whatever it is, in a few letters. */
 function describe(duration: unknown): string {
   if (typeof duration === "number") return String(duration);

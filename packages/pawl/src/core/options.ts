@@ -1,4 +1,4 @@
-import { parseDuration } from "./duration.ts";
+import { longestDurationMs, parseDuration } from "./duration.ts";
 import type { PawlError } from "./error.ts";
 import { isRunId } from "./ids.ts";
 import { nameFault } from "./name.ts";
@@ -185,8 +185,11 @@ export function checkOneOf(...allowed: readonly string[]): Check {
     allowed.includes(value as string) ? null : `must be ${allowed.map((word) => `"${word}"`).join(" or ")}`;
 }
 
-export const checkDuration: Check = (value) =>
-  durationMs(value) === null ? 'must be a duration, such as "30s"' : null;
+export const checkDuration: Check = (value) => {
+  const ms = durationMs(value);
+  if (ms === null) return 'must be a duration, such as "30s"';
+  return ms > longestDurationMs ? "must be at most 365000d, a thousand years" : null;
+};
 
 /** A duration within bounds, which are named as a person would write them. */
 export function checkDurationFrom(least: string, most: string): Check {

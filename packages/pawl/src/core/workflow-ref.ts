@@ -1,4 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { longestDurationMs } from "./duration.ts";
 import { PawlError } from "./error.ts";
 import { nameFault } from "./name.ts";
 
@@ -62,13 +63,17 @@ export function isWorkflow(value: unknown): value is WorkflowRef {
       nameFault(name) === null &&
       Number.isInteger(version) &&
       nameFault(queue) === null &&
-      (timeoutMs === null || typeof timeoutMs === "number") &&
+      (timeoutMs === null || isTimeout(timeoutMs)) &&
       (inputSchema === null || isSchema(inputSchema)) &&
       (signalSchemas === null || typeof signalSchemas === "object")
     );
   } catch {
     return false;
   }
+}
+
+function isTimeout(ms: unknown): boolean {
+  return typeof ms === "number" && ms >= 0 && ms <= longestDurationMs;
 }
 
 /** Whether this is a Standard Schema; some are functions. */

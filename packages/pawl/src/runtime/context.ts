@@ -1,6 +1,6 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { encode } from "../core/codec.ts";
-import { parseDuration, type Duration } from "../core/duration.ts";
+import { longestDurationMs, parseDuration, type Duration } from "../core/duration.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunId } from "../core/ids.ts";
 import { isDate } from "../core/instant.ts";
@@ -104,7 +104,6 @@ export interface ContextParts {
   readonly ask: (terms: RequestTerms) => Promise<unknown>;
 }
 
-const longestSleepMs = parseDuration("365000d");
 const latestInstant = 8.64e15;
 
 export function createContext(parts: ContextParts): Context {
@@ -121,7 +120,9 @@ export function createContext(parts: ContextParts): Context {
     const { name, version, timeoutMs, inputSchema } = workflow;
     const key = nextKey("child", name);
     const parsed = inputSchema === null ? input : parseWith(inputSchema, input, `input of ${name}`);
-    const payload = encode(parsed instanceof Promise ? await parsed : parsed, `The input of ${name}`);
+    // Awaits only what must be: a request is numbered and asked for in the order of the code.
+    const isLate = inputSchema !== null && parsed instanceof Promise;
+    const payload = encode(isLate ? await parsed : parsed, `The input of ${name}`);
     return ask({
       family: "child",
       key,
@@ -208,7 +209,7 @@ function parseTimeout(options: TimeoutOption | undefined): TimerTerms | null {
 
 function parseDelay(duration: Duration, what: string): number {
   const delayMs = parseDuration(duration, what);
-  if (delayMs > longestSleepMs) throw invalid(`The ${what} ${duration} is longer than a thousand years.`);
+  if (delayMs > longestDurationMs) throw invalid(`The ${what} ${duration} is longer than a thousand years.`);
   return delayMs;
 }
 
