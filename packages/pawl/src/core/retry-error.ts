@@ -56,8 +56,8 @@ export function retryMarksOf(thrown: unknown): RetryMarks {
   const retryAt = read(thrown, "retryAt");
   return {
     ...(read(thrown, "retryable") === false && { retryable: false }),
-    ...(isMs(retryAfterMs) && { retryAfterMs: Math.min(longestPauseMs, retryAfterMs) }),
-    ...(isMs(retryAt) && { retryAt }),
+    ...(isMs(retryAfterMs) && { retryAfterMs: Math.min(longestPauseMs, Math.ceil(retryAfterMs)) }),
+    ...(isMs(retryAt) && { retryAt: Math.ceil(retryAt) }),
   };
 }
 

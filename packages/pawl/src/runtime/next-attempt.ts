@@ -26,7 +26,8 @@ export function planNextAttempt(thrown: unknown, failures: number, parts: RetryP
   const { retryable, retryAfterMs, retryAt } = retryMarksOf(thrown);
   if (retryable === false || failures >= policy.attempts || !isWanted(thrown, parts)) return null;
   if (retryAfterMs !== undefined) return { delayMs: retryAfterMs, dueAt: null };
-  if (retryAt !== undefined) return { delayMs: null, dueAt: Math.min(retryAt, parts.now + longestPauseMs) };
+  if (retryAt !== undefined)
+    return { delayMs: null, dueAt: Math.min(retryAt, Math.ceil(parts.now) + longestPauseMs) };
   return { delayMs: retryDelayMs(policy, failures, parts.random), dueAt: null };
 }
 

@@ -72,6 +72,10 @@ test("what an error says about trying again survives being recorded", () => {
   expect(copy(new RetryAfterError("later", { after: new Date(5_000) }))).toEqual({ retryAt: 5_000 });
   expect(copy(new RetryAfterError("later", { after: new Date(-5_000) }))).toEqual({ retryAt: 0 });
   expect(copy(new RetryAfterError("later", { after: "9999d" }))).toEqual({ retryAfterMs: 31_536_000_000 });
+  expect(copy(Object.assign(new Error("own"), { retryAfterMs: 1.5, retryAt: 2.5 }))).toEqual({
+    retryAfterMs: 2,
+    retryAt: 3,
+  });
   expect(copy(Object.assign(new Error("odd"), { retryAfterMs: "soon", retryAt: -1 }))).toEqual({});
 });
 
