@@ -151,11 +151,15 @@ export class Population {
       warn: write("warn"),
       error(message, fields) {
         write("error")(message, fields);
-        if (process.isAlive) unforeseen(`${process.name} logged an error: ${message}`, fields?.["error"]);
+        if (process.isAlive && message !== runFailed)
+          unforeseen(`${process.name} logged an error: ${message}`, fields?.["error"]);
       },
     };
   }
 }
+
+/** What the engine logs of a run whose program lets it fail, as programs do: the history says whether it should have. */
+const runFailed = "The run has failed.";
 
 interface ClientLife extends Life {
   readonly client: ClientProcess;

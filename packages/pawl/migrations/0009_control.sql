@@ -62,7 +62,7 @@ begin
          (p_shard, p_run, v_seq + 2, v_now, 'cancelled', case when v_began_at is not null then v_attempt end, v_began_at,
           case when v_began_at is not null then v_worker end, null, null);
   v_wake := {schema}.finish_runs_v1(p_shard, v_now, array[p_run], array[v_epoch], array[v_attempt], '{cancelled}',
-                                    null, null, null, null)
+                                    null, null, array[{schema}.cancel_error_v1(p_data::json)], null)
          || {schema}.cancel_children_v1(p_shard, v_now, v_children, array[p_run]);
   perform {schema}.wake_runs_v1(p_shard, v_now, v_wake);
   if v_worker is not null then

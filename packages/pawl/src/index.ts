@@ -4,13 +4,14 @@ import { createClient, type Client } from "./client/client.ts";
 import { noProbe } from "./core/crash-point.ts";
 import { PawlError } from "./core/error.ts";
 import { createIds } from "./core/ids.ts";
-import { silentLog, type Log } from "./core/log.ts";
-import { checkFlag, checkInteger, checkObject, checkOptions, checkText, type Check } from "./core/options.ts";
+import { guardLog, silentLog, type Log } from "./core/log.ts";
+import { checkFlag, checkInteger, checkOptions, type Check, type Rule } from "./core/options.ts";
 import type { PayloadCodec } from "./core/payload-codec.ts";
 import { createPayloads } from "./core/payloads.ts";
 import { createMemoryStore } from "./memory/memory-store.ts";
 import type { MigrateAnswer, MigrateOptions } from "./postgres/migrate.ts";
 import { createPostgresStore, type PostgresStore } from "./postgres/postgres-store.ts";
+import { identifierFault } from "./postgres/schema-name.ts";
 import { createStoreClock } from "./store/store-clock.ts";
 import type { Store } from "./store/store.ts";
 import { systemClock } from "./system/system-clock.ts";
@@ -39,7 +40,8 @@ export type { EventKind } from "./core/event.ts";
 export type { RunId } from "./core/ids.ts";
 export type { Log } from "./core/log.ts";
 export type { PayloadCodec, PayloadPlace } from "./core/payload-codec.ts";
-export { NonRetryableError, type RetryOptions } from "./core/retry.ts";
+export { NonRetryableError, RetryAfterError, type RetryAfterOptions } from "./core/retry-error.ts";
+export type { RetryOptions, WorkflowRetryOptions } from "./core/retry.ts";
 export type { EndStatus, RunStatus } from "./core/run-status.ts";
 export type { InputOf, OutputOf, SignalSchemas, SignalsOf, WorkflowRef } from "./core/workflow-ref.ts";
 export type { MigrateAnswer, MigrateOptions } from "./postgres/migrate.ts";
@@ -110,9 +112,9 @@ export interface Pawl extends Omit<Client, "close"> {
  * await using pawl = createPawl({ url: process.env.DATABASE_URL });
  * await pawl.migrate();
  */
-export function createPawl(options: PawlOptions): Pawl {
-  checkPawlOptions(options);
-  const { log = silentLog } = options;
+export function createPawl(given: PawlOptions): Pawl {
+  const options = readPawlOptions(given);
+  const log = options.log === undefined ? silentLog : guardLog(options.log);
   const store = options.memory === true ? createMemory() : createPostgres(options, log);
   const storeClock = createStoreClock(systemClock, store);
   const ids = createIds(() => storeClock.now(), systemRandom);
@@ -167,9 +169,12 @@ export function createPawl(options: PawlOptions): Pawl {
       };
     },
     async migrate(migrateOptions = {}) {
-      checkOptions("migrate", migrateOptions, { verifyOnly: checkFlag, grantTo: checkText });
+      const checked = checkOptions("migrate", migrateOptions, {
+        verifyOnly: checkFlag,
+        grantTo: checkIdentifier,
+      });
       if (closing !== null) throw closed();
-      return store.migrate(migrateOptions);
+      return store.migrate(checked);
     },
     close,
     [Symbol.asyncDispose]: close,
@@ -205,39 +210,72 @@ function createPostgres(options: PawlOptions, log: Log): OwnedStore {
   });
 }
 
-/** Without the protocol it would be read as the name of a database. */
-const checkUrl: Check = (value) =>
-  typeof value === "string" && /^postgres(?:ql)?:\/\//.test(value) ? null : "must begin with postgres://";
+const checkIdentifier: Check = (value) => identifierFault(value);
 
-const checkCodec: Check = (value) => {
-  if (checkObject(value) !== null) return checkObject(value);
-  const { name, encode, decode, digest } = value as Partial<PayloadCodec>;
-  if (checkText(name) !== null) return "must have a name";
-  const isWhole = [encode, decode, digest].every((method) => typeof method === "function");
-  return isWhole ? null : "must have the methods encode, decode and digest";
+/** Without the protocol it would be read as the name of a database. The error keeps the password to itself. */
+const checkUrl: Check = (value) => {
+  if (typeof value !== "string" || !/^postgres(?:ql)?:\/\//.test(value)) return "must begin with postgres://";
+  // As the driver reads it: with spaces, and without a host before the socket's path.
+  const url = value.replaceAll(" ", "%20").replace("@/", "@host/");
+  return URL.canParse(url) ? null : "is no url that can be understood";
 };
 
-function checkPawlOptions(options: PawlOptions): void {
+const checkPool: Check = (value) => {
+  const { connect, query, on } = (value ?? {}) as Partial<PostgresPool>;
+  return [connect, query, on].every((method) => typeof method === "function")
+    ? null
+    : "must be a pool of the pg package";
+};
+
+const checkCodec: Check = (value) => {
+  const { name, encode, decode, digest } = (value ?? {}) as Partial<PayloadCodec>;
+  if (typeof name !== "string" || name === "") return "must have a name";
+  return [encode, decode, digest].every((method) => typeof method === "function")
+    ? null
+    : "must have the methods encode, decode and digest";
+};
+
+const checkLog: Check = (value) => {
+  const { debug, info, warn, error } = (value ?? {}) as Partial<Log>;
+  return [debug, info, warn, error].every((method) => typeof method === "function")
+    ? null
+    : "must have the functions debug, info, warn and error";
+};
+
+const needsPlace = "createPawl needs one of url, pool and { memory: true }.";
+
+const onePlace: Rule = {
+  of: ["url", "pool", "memory"],
+  check({ url, pool, memory }, names) {
+    const places = [Boolean(url), pool !== undefined, memory === true].filter(Boolean);
+    if (places.length === 1) return null;
+    const isUnset = names.includes("url") && !url;
+    const hint = isUnset
+      ? ` The url given is ${url === "" ? "empty" : "undefined"}: is the variable it comes from set?`
+      : "";
+    return { kind: "said", option: "url", message: needsPlace + hint };
+  },
+};
+
+function readPawlOptions(options: PawlOptions): PawlOptions {
   if (typeof options === "string")
     throw new PawlError("INVALID_OPTION", "createPawl takes its options in an object: createPawl({ url }).");
-  checkOptions("createPawl", options, {
-    url: (value) => (value === "" ? null : checkUrl(value)),
-    pool: checkObject,
-    memory: checkFlag,
-    schema: checkText,
-    listenUrl: checkUrl,
-    listen: checkFlag,
-    connections: checkInteger(1),
-    autoMigrate: checkFlag,
-    maxPayloadBytes: checkInteger(1, mostPayloadBytes),
-    codec: checkCodec,
-    log: checkObject,
-  });
-  const places = [Boolean(options.url), options.pool !== undefined, options.memory === true];
-  if (places.filter(Boolean).length === 1) return;
-  const hint =
-    "url" in options && !options.url
-      ? ` The url given is ${options.url === "" ? "empty" : "undefined"}: is the variable it comes from set?`
-      : "";
-  throw new PawlError("INVALID_OPTION", `createPawl needs one of url, pool and { memory: true }.${hint}`);
+  return checkOptions(
+    "createPawl",
+    options,
+    {
+      url: (value) => (value === "" ? null : checkUrl(value)),
+      pool: checkPool,
+      memory: checkFlag,
+      schema: checkIdentifier,
+      listenUrl: checkUrl,
+      listen: checkFlag,
+      connections: checkInteger(1, 10_000),
+      autoMigrate: checkFlag,
+      maxPayloadBytes: checkInteger(1, mostPayloadBytes),
+      codec: checkCodec,
+      log: checkLog,
+    },
+    { rules: [onePlace] },
+  );
 }

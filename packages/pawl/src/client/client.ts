@@ -3,7 +3,15 @@ import { PawlError } from "../core/error.ts";
 import { isRunId, type Ids, type RunId } from "../core/ids.ts";
 import type { LoopSeams } from "../core/loop.ts";
 import { assertName } from "../core/name.ts";
-import { checkInteger, checkOneOf, checkOptions, checkText, type Check } from "../core/options.ts";
+import {
+  checkInteger,
+  checkName,
+  checkOneOf,
+  checkOptions,
+  checkRunId,
+  invalidOption,
+  type Check,
+} from "../core/options.ts";
 import { placeOfMessage } from "../core/payload-codec.ts";
 import { plainPayloads, type Payloads } from "../core/payloads.ts";
 import { retryUnavailable } from "../core/retry-unavailable.ts";
@@ -25,7 +33,7 @@ import { describeRun, sealRun, timeRun } from "./new-run.ts";
 import type { RunHandle, SignalOptions } from "./run-handle.ts";
 import { resultOf } from "./run-result.ts";
 import { readHistory, readRun, type Run } from "./run.ts";
-import { checkStartOptions, type StartOptions } from "./start-options.ts";
+import { readStartOptions, type StartOptions } from "./start-options.ts";
 
 export interface ClientDeps extends LoopSeams {
   readonly store: Store;
@@ -68,7 +76,7 @@ export interface Client {
     runId: RunId,
     workflow?: Ref,
   ): RunHandle<OutputOf<Ref>, SignalsOf<Ref>>;
-  /** The run as it is now, or null where there is none. */
+  /** The run as it is now, or null where there is none. @throws {PawlError} `INVALID_OPTION` */
   get(runId: RunId): Promise<Run | null>;
   /** Newest first, a page at a time. */
   list(filter?: ListFilter): Promise<readonly Run[]>;
@@ -76,7 +84,8 @@ export interface Client {
   signal(runId: RunId, name: string, payload?: unknown, options?: SignalOptions): Promise<void>;
   /**
    * Asks the run to stop. Does nothing once it has ended. A step that ignores its `AbortSignal` is given up after 30 s.
-   * @throws {PawlError} `RUN_NOT_FOUND`
+   * @param reason at most 1,000 characters, for whoever awaits the run or looks at it
+   * @throws {PawlError} `RUN_NOT_FOUND`, `INVALID_OPTION`, `INVALID_PAYLOAD`
    */
   cancel(runId: RunId, reason?: string): Promise<void>;
   /** Keeps the run from going on until it is resumed; a step in progress ends first. @throws {PawlError} `RUN_NOT_FOUND`, `RUN_ENDED` */
@@ -87,10 +96,12 @@ export interface Client {
   close(): Promise<void>;
 }
 
-const checkRunId: Check = (value) =>
-  typeof value === "string" && isRunId(value) ? null : "must be the id of a run";
-const checkAbortSignal: Check = (value) =>
-  typeof value === "object" && value !== null && "aborted" in value ? null : "must be an AbortSignal";
+const checkAbortSignal: Check = (value) => {
+  const { aborted, addEventListener } = (value ?? {}) as Partial<AbortSignal>;
+  return typeof aborted === "boolean" && typeof addEventListener === "function"
+    ? null
+    : "must be an AbortSignal";
+};
 const statuses: readonly RunStatus[] = ["pending", "running", "waiting", "paused", "blocked", ...endStatuses];
 
 export function createClient(deps: ClientDeps): Client {
@@ -106,9 +117,9 @@ export function createClient(deps: ClientDeps): Client {
     });
   };
 
-  const start = async (workflow: WorkflowRef, input: unknown, options: StartOptions = {}): Promise<RunId> => {
+  const start = async (workflow: WorkflowRef, input: unknown, given: StartOptions = {}): Promise<RunId> => {
     assertWorkflow("start", workflow);
-    checkStartOptions(options);
+    const options = readStartOptions(given);
     const described = await describeRun(workflow, input, options, payloads);
     await call(() => storeClock.learn());
     // Made once: however often the call is repeated, it creates one run.
@@ -135,9 +146,8 @@ export function createClient(deps: ClientDeps): Client {
     data: unknown,
     idempotencyKey?: string,
   ): Promise<TellAnswer> => {
-    if (!isRunId(runId)) throw notFound(runId);
-    if (idempotencyKey !== undefined) assertName("idempotency key", idempotencyKey);
-    const payload = payloads.encode(data, placeOfMessage(runId, topic));
+    assertRunId(runId);
+    const payload = payloads.encode(data, placeOfMessage(runId, topic), `The payload of ${topic}`);
     await call(() => storeClock.learn());
     const message: NewMessage = {
       id: ids.next(),
@@ -164,15 +174,17 @@ export function createClient(deps: ClientDeps): Client {
 
   const signal: Client["signal"] = async (runId, name, payload, options = {}) => {
     assertName("signal", name);
-    checkOptions("signal", options, { idempotencyKey: checkText });
-    await tellLive(runId, `signal:${name}`, payload, options.idempotencyKey);
+    const { idempotencyKey } = checkOptions("signal", options, { idempotencyKey: checkName });
+    await tellLive(runId, `signal:${name}`, payload, idempotencyKey);
   };
 
   const cancel: Client["cancel"] = async (runId, reason) => {
+    checkReason(reason);
     await tell(runId, "cancel", { reason: reason ?? null });
   };
 
   const get: Client["get"] = async (runId) => {
+    assertText(runId);
     const record = isRunId(runId) ? await call(() => store.getRun(runId)) : null;
     return record === null ? null : readRun(record, payloads);
   };
@@ -185,19 +197,20 @@ export function createClient(deps: ClientDeps): Client {
       return record.status;
     },
     async result(options = {}) {
-      checkOptions("result", options, { signal: checkAbortSignal });
-      if (!isRunId(runId)) throw notFound(runId);
+      const { signal: abort } = checkOptions("result", options, { signal: checkAbortSignal });
+      assertRunId(runId);
       // The watch asks the store by itself, and for ever.
       await call(() => Promise.resolve());
-      return resultOf(runId, await ends.wait(runId, options.signal), payloads);
+      return resultOf(runId, await ends.wait(runId, abort), payloads);
     },
     async signal(name, payload, options) {
+      assertName("signal", name);
       await checkSignal(workflow?.signalSchemas ?? null, name, payload);
       await signal(runId, name, payload, options);
     },
     cancel: (reason) => cancel(runId, reason),
     async history() {
-      if (!isRunId(runId)) throw notFound(runId);
+      assertRunId(runId);
       const events = await call(() => store.loadHistory(runId, 0));
       if (events.length === 0 && (await call(() => store.getRun(runId))) === null) throw notFound(runId);
       return readHistory(runId, events, payloads);
@@ -205,8 +218,11 @@ export function createClient(deps: ClientDeps): Client {
   });
 
   /** The types are the caller's word: nothing can check at run time what a run will return. */
-  const handle = <Ref extends WorkflowRef>(runId: RunId, workflow?: Ref) =>
-    untypedHandle(runId, workflow) as unknown as RunHandle<OutputOf<Ref>, SignalsOf<Ref>>;
+  const handle = <Ref extends WorkflowRef>(runId: RunId, workflow?: Ref) => {
+    assertText(runId);
+    if (workflow !== undefined) assertWorkflow("handle", workflow);
+    return untypedHandle(runId, workflow) as unknown as RunHandle<OutputOf<Ref>, SignalsOf<Ref>>;
+  };
 
   return {
     async start(workflow, ...[input, options]) {
@@ -215,14 +231,14 @@ export function createClient(deps: ClientDeps): Client {
     handle,
     get,
     async list(filter = {}) {
-      checkOptions("list", filter, {
+      const given = checkOptions("list", filter, {
         status: checkOneOf(...statuses),
-        workflow: checkText,
-        queue: checkText,
+        workflow: checkName,
+        queue: checkName,
         before: checkRunId,
         limit: checkInteger(1, 1_000),
       });
-      const page = await call(() => store.listRuns({ limit: 100, look: 10_000, ...filter }));
+      const page = await call(() => store.listRuns({ limit: 100, look: 10_000, ...given }));
       return page.runs.map((record) => readRun(record, payloads));
     },
     signal,
@@ -249,6 +265,26 @@ async function checkSignal(schemas: SignalSchemas | null, name: string, payload:
   await parseWith(schema, payload, `signal "${name}"`);
 }
 
-function notFound(runId: RunId): PawlError {
+/** Whatever else it may be, a text can be the id of a run that is not there. */
+function assertText(runId: unknown): asserts runId is string {
+  if (typeof runId !== "string")
+    throw new PawlError("INVALID_OPTION", "The id of a run must be a string, such as a handle's id.");
+}
+
+function assertRunId(runId: unknown): asserts runId is RunId {
+  assertText(runId);
+  if (!isRunId(runId)) throw notFound(runId);
+}
+
+const longestReason = 1_000;
+
+function checkReason(reason: unknown): void {
+  if (reason === undefined) return;
+  if (typeof reason !== "string" || reason.length > longestReason)
+    throw invalidOption("cancel", "reason", `must be a text of at most ${longestReason} characters`);
+}
+
+function notFound(text: string): PawlError {
+  const runId = text.slice(0, 80);
   return new PawlError("RUN_NOT_FOUND", `There is no run ${runId}.`, { runId });
 }

@@ -1,21 +1,17 @@
 import { parseDuration } from "../core/duration.ts";
 import type { RunId } from "../core/ids.ts";
-import { assertName } from "../core/name.ts";
-import { invalidOption } from "../core/options.ts";
 import { placeOfInput } from "../core/payload-codec.ts";
 import type { Payloads } from "../core/payloads.ts";
+import { createRetryPolicy } from "../core/retry.ts";
 import { parseWith } from "../core/schema.ts";
 import type { WorkflowRef } from "../core/workflow-ref.ts";
 import { plainRun, type NewRun } from "../store/run-record.ts";
 import type { StartOptions } from "./start-options.ts";
 
-/** The latest instant that dates can name. */
-const endOfTime = 8_640_000_000_000_000;
-
 /**
  * A run as the store takes it, all but its id and its times; its input is yet to be sealed. The parsed input is stored,
  * not the one given.
- * @throws {PawlError} `INVALID_PAYLOAD`, `INVALID_NAME`
+ * @throws {PawlError} `INVALID_PAYLOAD`
  */
 export async function describeRun(
   workflow: WorkflowRef,
@@ -24,8 +20,6 @@ export async function describeRun(
   payloads: Payloads,
 ): Promise<Omit<NewRun, "id" | "startAt" | "expiresAt" | "deadlineAt">> {
   const queue = options.queue ?? workflow.queue;
-  assertName("queue", queue);
-  if (options.key !== undefined) assertName("key", options.key);
   const { inputSchema } = workflow;
   const parsed =
     inputSchema === null ? input : await parseWith(inputSchema, input, `input of workflow ${workflow.name}`);
@@ -38,6 +32,7 @@ export async function describeRun(
     input: payloads.write(parsed, `The input of ${workflow.name}`),
     key: options.key ?? null,
     mustBeNew: options.onConflict === "reject",
+    retry: options.retry === undefined ? null : createRetryPolicy(options.retry),
   };
 }
 
@@ -58,15 +53,13 @@ export function timeRun(
   return {
     ...described,
     id,
-    startAt: options.at?.getTime() ?? later(now, "delay", options.delay),
-    expiresAt: later(now, "expiresIn", options.expiresIn),
-    deadlineAt: later(now, "timeout", timeoutMs ?? undefined),
+    // A store need not know instants before 1970.
+    startAt: options.at ? Math.max(0, options.at.getTime()) : later(now, options.delay),
+    expiresAt: later(now, options.expiresIn),
+    deadlineAt: later(now, timeoutMs ?? undefined),
   };
 }
 
-function later(now: number, option: string, duration: string | number | undefined): number | null {
-  if (duration === undefined) return null;
-  const at = Math.ceil(now + parseDuration(duration, option));
-  if (at > endOfTime) throw invalidOption("start", option, "lies beyond the end of the calendar");
-  return at;
+function later(now: number, duration: string | number | undefined): number | null {
+  return duration === undefined ? null : Math.ceil(now + parseDuration(duration));
 }

@@ -1,6 +1,6 @@
 import { parseDuration, type Duration } from "../core/duration.ts";
 import { assertName } from "../core/name.ts";
-import { checkDuration, checkInteger, checkOptions, checkText, invalidOption } from "../core/options.ts";
+import { checkDuration, checkInteger, checkName, checkOptions, invalidOption } from "../core/options.ts";
 import type { InputOf, OutputOf, SignalsOf, WorkflowRef } from "../core/workflow-ref.ts";
 
 export interface RefOptions {
@@ -13,6 +13,7 @@ export interface RefOptions {
 /**
  * Names a workflow whose code lives elsewhere, so that another service can start it with the types alone. Inputs are
  * not parsed here, since the schema is code: the types are all that guards them.
+ * @throws {PawlError} `INVALID_OPTION`, `INVALID_NAME`
  * @example
  * import type { checkout } from "./checkout.ts";
  * const run = await pawl.start(ref<typeof checkout>("checkout", 1), { orderId: 9182 });
@@ -23,15 +24,19 @@ export function ref<Workflow extends WorkflowRef>(
   options: RefOptions = {},
 ): WorkflowRef<InputOf<Workflow>, OutputOf<Workflow>, SignalsOf<Workflow>> {
   assertName("workflow", name);
-  checkOptions("ref", options, { queue: checkText, timeout: checkDuration });
-  const fault = checkInteger(1, 2 ** 31 - 1)(version);
-  if (fault !== null) throw invalidOption("ref", "version", fault);
+  assertVersion(version);
+  const { queue, timeout } = checkOptions("ref", options, { queue: checkName, timeout: checkDuration });
   return {
     name,
     version,
-    queue: options.queue ?? "default",
-    timeoutMs: options.timeout === undefined ? null : parseDuration(options.timeout),
+    queue: queue ?? "default",
+    timeoutMs: timeout === undefined ? null : parseDuration(timeout),
     inputSchema: null,
     signalSchemas: null,
   };
+}
+
+function assertVersion(version: unknown): void {
+  const fault = checkInteger(1, 2 ** 31 - 1)(version);
+  if (typeof fault === "string") throw invalidOption("ref", "version", fault);
 }

@@ -50,7 +50,8 @@ export interface RunHandle<Output = unknown, Signals extends SignalSchemas = Sig
   /**
    * Asks the run to stop: its steps' signals abort, and it ends as `cancelled` once they have returned. A step that
    * ignores its `AbortSignal` is given up 30 s after the abort. Does nothing once the run has ended.
-   * @throws {PawlError} `RUN_NOT_FOUND`
+   * @param reason at most 1,000 characters; `result` rejects with it
+   * @throws {PawlError} `RUN_NOT_FOUND`, `INVALID_OPTION`, `INVALID_PAYLOAD`
    */
   cancel(reason?: string): Promise<void>;
   /** Everything that has happened to it, oldest first. @throws {PawlError} `RUN_NOT_FOUND` */

@@ -19,7 +19,7 @@ export function resultOf(runId: RunId, end: RunEnd, payloads: Payloads): unknown
         options,
       );
     case "cancelled":
-      throw new PawlError("RUN_CANCELLED", `Run ${runId} was cancelled.`, { runId }, options);
+      throw cancelled(runId, error?.message ?? null);
     case "timed_out":
       throw new PawlError("RUN_TIMED_OUT", `Run ${runId} took longer than its timeout.`, { runId }, options);
     case "expired":
@@ -27,4 +27,10 @@ export function resultOf(runId: RunId, end: RunEnd, payloads: Payloads): unknown
     default:
       return end.status satisfies never;
   }
+}
+
+/** @param reason what `cancel` was given; "parent" where the parent run was cancelled */
+function cancelled(runId: RunId, reason: string | null): PawlError {
+  const because = reason === null ? "." : `: ${reason}`;
+  return new PawlError("RUN_CANCELLED", `Run ${runId} was cancelled${because}`, { runId, reason });
 }

@@ -1,12 +1,15 @@
 import type { Duration } from "../core/duration.ts";
+import { isDate } from "../core/instant.ts";
 import {
   checkDuration,
   checkInteger,
+  checkName,
   checkOneOf,
   checkOptions,
-  invalidOption,
+  exclude,
   type Check,
 } from "../core/options.ts";
+import { checkRetry, type RetryOptions } from "../core/retry.ts";
 
 export interface StartOptions {
   /** Makes the start idempotent: one run per key, for ever. Default: none, every start is a run of its own. */
@@ -31,25 +34,31 @@ export interface StartOptions {
   readonly timeout?: Duration;
   /** Ends as `expired` unless a worker has begun it by then, any delay included. Default: never. */
   readonly expiresIn?: Duration;
+  /**
+   * When to try again after a failed attempt, for this run alone: replaces the workflow's policy as a whole, all but its
+   * `retryIf`. Default: the workflow's.
+   */
+  readonly retry?: RetryOptions;
 }
 
-const checkInstant: Check = (value) =>
-  value instanceof Date && !Number.isNaN(value.getTime()) ? null : "must be a valid Date";
-const checkName: Check = (value) => (typeof value === "string" ? null : "must be a string");
+const checkInstant: Check = (value) => (isDate(value) ? null : "must be a valid Date");
 
 /** @throws {PawlError} `INVALID_OPTION` */
-export function checkStartOptions(options: StartOptions): void {
-  checkOptions("start", options, {
-    key: checkName,
-    onConflict: checkOneOf("return", "reject"),
-    queue: checkName,
-    priority: checkInteger(-(2 ** 31), 2 ** 31 - 1),
-    at: checkInstant,
-    delay: checkDuration,
-    timeout: checkDuration,
-    expiresIn: checkDuration,
-  });
-  if (options.at !== undefined && options.delay !== undefined) {
-    throw invalidOption("start", "delay", 'cannot be given together with "at"');
-  }
+export function readStartOptions(options: StartOptions): StartOptions {
+  return checkOptions(
+    "start",
+    options,
+    {
+      key: checkName,
+      onConflict: checkOneOf("return", "reject"),
+      queue: checkName,
+      priority: checkInteger(-(2 ** 31), 2 ** 31 - 1),
+      at: checkInstant,
+      delay: checkDuration,
+      timeout: checkDuration,
+      expiresIn: checkDuration,
+      retry: checkRetry,
+    },
+    { rules: [exclude("delay", "at")] },
+  );
 }

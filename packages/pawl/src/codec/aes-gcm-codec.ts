@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto";
 import { PawlError } from "../core/error.ts";
-import { checkOptions, invalidOption, requireOptions } from "../core/options.ts";
+import { checkOptions, invalidOption } from "../core/options.ts";
 import type { PayloadCodec, PayloadPlace } from "../core/payload-codec.ts";
 
 export interface AesGcmKey {
@@ -80,12 +80,16 @@ function failed({ runId, field, name }: PayloadPlace, reason: string, details: o
   });
 }
 
-function readOptions(options: AesGcmOptions) {
-  checkOptions("aesGcmCodec", options, {
-    keys: (value) => (Array.isArray(value) && value.length > 0 ? null : "must be a list that is not empty"),
-    digestKey: () => null,
-  });
-  requireOptions("aesGcmCodec", options, ["keys"]);
+function readOptions(given: AesGcmOptions) {
+  const options = checkOptions(
+    "aesGcmCodec",
+    given,
+    {
+      keys: (value) => (Array.isArray(value) && value.length > 0 ? null : "must be a list that is not empty"),
+      digestKey: () => null,
+    },
+    { required: ["keys"] },
+  );
   const keys = new Map<string, Buffer>();
   for (const { id, key } of options.keys) {
     if (typeof id !== "string" || !/^[\w.-]{1,64}$/.test(id))

@@ -20,7 +20,9 @@ export function encode(value: unknown, what?: string, most: number = defaultPayl
   try {
     return encodePlain(value, most) ?? encodeRich(value, most);
   } catch (error) {
-    throw error instanceof Refusal ? error.toPawlError(what) : error;
+    if (error instanceof Refusal) throw error.toPawlError(what);
+    // A getter or a proxy that throws.
+    throw new Refusal("$", "cannot be read", { cause: error }).toPawlError(what);
   }
 }
 

@@ -14,14 +14,23 @@ const form = /^(\d+(?:\.\d+)?)(ms|s|m|h|d|w)$/;
  * @throws {PawlError} `INVALID_OPTION` unless it is a finite length of time, zero or more, in a known unit
  */
 export function parseDuration(duration: string | number, option = "duration"): number {
-  const ms = typeof duration === "number" ? duration : parseText(duration);
-  if (ms >= 0 && ms <= Number.MAX_SAFE_INTEGER) return Math.round(ms);
-  const given = typeof duration === "string" ? JSON.stringify(duration) : String(duration);
+  const ms = typeof duration === "string" ? parseText(duration) : duration;
+  if (typeof ms === "number" && ms >= 0 && ms <= Number.MAX_SAFE_INTEGER) return Math.round(ms);
+  const given = describe(duration);
   throw new PawlError(
     "INVALID_OPTION",
     `The ${option} ${given} is not a length of time: give ms as a number, or a number with ms, s, m, h, d or w, such as "30s".`,
-    { option, value: duration },
+    { option, given },
   );
+}
+
+/** A thousand years: with it, instants stay within the calendar of every store. */
+export const longestDurationMs = parseDuration("365000d");
+
+/** Whatever it is, in a few letters. */
+function describe(duration: unknown): string {
+  if (typeof duration === "number") return String(duration);
+  return typeof duration === "string" ? JSON.stringify(duration.slice(0, 80)) : `of type ${typeof duration}`;
 }
 
 function parseText(text: string): number {

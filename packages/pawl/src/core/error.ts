@@ -43,10 +43,15 @@ export class PawlError extends Error {
 
   /** Whether this is a Pawl error, with this code if one is given; holds across copies of the library. */
   static is(error: unknown, code?: ErrorCode): error is PawlError {
-    if (!(error instanceof Error) || !("code" in error) || !("details" in error)) return false;
-    return code === undefined
-      ? error.name === "PawlError" || error instanceof PawlError
-      : error.code === code;
+    try {
+      if (!(error instanceof Error) || !("code" in error) || !("details" in error)) return false;
+      return code === undefined
+        ? error.name === "PawlError" || error instanceof PawlError
+        : error.code === code;
+    } catch {
+      // Whatever throws at a look is not ours.
+      return false;
+    }
   }
 }
 

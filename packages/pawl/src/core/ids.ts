@@ -45,6 +45,6 @@ export function shardOf(id: RunId): number {
 
 const runIdForm = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-export function isRunId(text: string): boolean {
-  return runIdForm.test(text);
+export function isRunId(value: unknown): boolean {
+  return typeof value === "string" && runIdForm.test(value);
 }

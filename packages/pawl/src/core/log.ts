@@ -8,3 +8,17 @@ export interface Log {
 
 const nothing = (): void => {};
 export const silentLog: Log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+
+/** Keeps a log's own failures from the engine, which has nobody to report them to. */
+export function guardLog(log: Log): Log {
+  const write =
+    (level: keyof Log) =>
+    (message: string, fields?: Readonly<Record<string, unknown>>): void => {
+      try {
+        log[level](message, fields);
+      } catch {
+        // A log that throws must not stop a run.
+      }
+    };
+  return { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
+}

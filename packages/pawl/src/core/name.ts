@@ -8,12 +8,13 @@ const longestBytes = 255;
  * @throws {PawlError} `INVALID_NAME`
  */
 export function assertName(what: string, name: unknown): asserts name is string {
-  const fault = faultOf(name);
+  const fault = nameFault(name);
   if (fault === null) return;
-  throw new PawlError("INVALID_NAME", `A ${what}'s name ${fault}.`, { what, name });
+  throw new PawlError("INVALID_NAME", `A ${what}'s name ${fault}.`, { what });
 }
 
-function faultOf(name: unknown): string | null {
+/** What keeps this from being a name, as in "must not be empty". */
+export function nameFault(name: unknown): string | null {
   if (typeof name !== "string") return "must be a string";
   if (name === "") return "must not be empty";
   if (name.includes("\0")) return "must not hold NUL characters";

@@ -1,45 +1,183 @@
-import { parseDuration } from "./duration.ts";
-import { PawlError } from "./error.ts";
+import { longestDurationMs, parseDuration } from "./duration.ts";
+import type { PawlError } from "./error.ts";
+import { isRunId } from "./ids.ts";
+import { nameFault } from "./name.ts";
+import { invalidOptions, type Fault } from "./option-problem.ts";
 
-/** Says what a value must be, as in "must be a function", or null where it is that. */
-export type Check = (value: unknown) => string | null;
+/** Says what a value must be, as in "must be a function", or what is wrong inside of it; null where it is right. */
+export type Check = (value: unknown) => string | readonly Fault[] | null;
+
+type Checks = Readonly<Record<string, Check>>;
+
+/** Values read from the options, each once; those that are `undefined` or not known are left out. */
+type Given = Readonly<Record<string, unknown>>;
+
+/** Something that several options must fulfil together. Asked only if each of them is right by itself, or not given. */
+export interface Rule {
+  readonly of: readonly string[];
+  /** @param names of all options, also of those that are `undefined` */
+  readonly check: (given: Given, names: readonly string[]) => Fault | null;
+}
+
+interface MoreRules {
+  readonly required?: readonly string[];
+  readonly rules?: readonly Rule[];
+}
 
 /**
- * Refuses options that are unknown or wrong. An option that is `undefined` counts as not given.
+ * Reads options, and refuses them if any is unknown, wrong or missing: all that is wrong is in one error. An option that is
+ * `undefined` counts as not given. Answers a copy, so that what was checked is what is used.
  * @param what whose options they are, as in `workflow`
- * @throws {PawlError} `INVALID_OPTION`
+ * @throws {PawlError} `INVALID_OPTION` with `details.problems`
  */
-export function checkOptions(what: string, options: unknown, checks: Readonly<Record<string, Check>>): void {
-  if (typeof options !== "object" || options === null) {
-    throw new PawlError("INVALID_OPTION", `The options of ${what} must be an object.`, { what });
-  }
-  for (const [option, value] of Object.entries(options)) {
+export function checkOptions<Options extends object>(
+  what: string,
+  options: Options,
+  checks: Checks,
+  more: MoreRules = {},
+): Options {
+  const { faults, given } = examine(options, checks, more);
+  if (faults.length > 0) throw invalidOptions(what, faults);
+  return given as Options;
+}
+
+/** A check of options inside of options. */
+export function checkNested(checks: Checks, more: MoreRules = {}): Check {
+  return (value) => {
+    const { faults } = examine(value, checks, more);
+    return faults.length === 0 ? null : faults;
+  };
+}
+
+/** Two options of which only one may be given. */
+export function exclude(option: string, other: string): Rule {
+  return {
+    of: [option, other],
+    check: (given) =>
+      given[option] === undefined || given[other] === undefined
+        ? null
+        : { kind: "wrong", option, fault: `cannot be given together with "${other}"` },
+  };
+}
+
+interface Examined {
+  readonly faults: readonly Fault[];
+  readonly given: Given;
+}
+
+/** Options may come from anywhere, such as JSON: nothing in them is called, inherited or trusted to be readable. */
+function examine(options: unknown, checks: Checks, { required = [], rules = [] }: MoreRules): Examined {
+  const faults: Fault[] = [];
+  const given: Record<string, unknown> = {};
+  const wrong = new Set<string>();
+  const refuse = (fault: Fault): void => {
+    faults.push(fault);
+    wrong.add(fault.option);
+  };
+
+  const names = ownNames(options);
+  if (typeof names === "string") return { faults: [{ kind: "wrong", option: "", fault: names }], given };
+  const known = Object.keys(checks);
+  for (const option of names) {
     const check = Object.hasOwn(checks, option) ? checks[option] : undefined;
-    if (check === undefined) throw unknownOption(what, option, Object.keys(checks));
-    const fault = value === undefined ? null : check(value);
-    if (fault !== null) throw invalidOption(what, option, fault);
+    if (check === undefined) {
+      refuse({ kind: "unknown", option, known });
+      continue;
+    }
+    const read = readValue(options as object, option);
+    if (read === null) refuse({ kind: "wrong", option, fault: "cannot be read" });
+    else if (read.value !== undefined) {
+      given[option] = read.value;
+      const found = faultsOf(option, attempt(check, read.value));
+      if (found.length > 0) wrong.add(option);
+      faults.push(...found);
+    }
+  }
+  for (const option of required) {
+    if (given[option] === undefined && !wrong.has(option))
+      refuse({ kind: "wrong", option, fault: "must be given" });
+  }
+  for (const { of, check } of rules) {
+    const fault = of.some((option) => wrong.has(option)) ? null : check(given, names);
+    if (fault !== null) faults.push(fault);
+  }
+  return { faults, given };
+}
+
+/** The names of the options given, or what is wrong with the whole. */
+function ownNames(options: unknown): readonly string[] | string {
+  try {
+    if (typeof options !== "object" || options === null || Array.isArray(options) || !isPlain(options))
+      return "must be a plain object";
+    return Object.keys(options);
+  } catch {
+    return "cannot be read";
   }
 }
 
-/** Refuses options that lack one of these. */
-export function requireOptions(what: string, options: object, required: readonly string[]): void {
-  const given = options as Readonly<Record<string, unknown>>;
-  const missing = required.find((option) => given[option] === undefined);
-  if (missing !== undefined) throw invalidOption(what, missing, "must be given");
+/** Of any realm: its prototype is null, or the end of the chain. */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
-export const checkText: Check = (value) =>
-  typeof value === "string" && value !== "" ? null : "must be a text";
+function readValue(options: object, option: string): { readonly value: unknown } | null {
+  try {
+    return { value: (options as Given)[option] };
+  } catch {
+    return null;
+  }
+}
+
+/** A value may throw at whoever looks at it. */
+function attempt(check: Check, value: unknown): ReturnType<Check> {
+  try {
+    return check(value);
+  } catch {
+    return "cannot be read";
+  }
+}
+
+/** What a check has found, as faults of this option. */
+function faultsOf(option: string, found: ReturnType<Check>): readonly Fault[] {
+  if (found === null) return [];
+  if (typeof found === "string") return [{ kind: "wrong", option, fault: found }];
+  return found.map((fault) => within(option, fault));
+}
+
+/** A fault of the whole of a nested object has no option of its own. */
+function within(option: string, fault: Fault): Fault {
+  const path = fault.option === "" ? option : `${option}.${fault.option}`;
+  if (fault.kind !== "unknown") return { ...fault, option: path };
+  return { ...fault, option: path, known: fault.known.map((word) => `${option}.${word}`) };
+}
+
+/** The error for one thing that is wrong with a call. */
+export function invalidOption(what: string, option: string, fault: string): PawlError {
+  return invalidOptions(what, [{ kind: "wrong", option, fault }]);
+}
+
 export const checkFlag: Check = (value) => (typeof value === "boolean" ? null : "must be true or false");
-export const checkObject: Check = (value) =>
-  typeof value === "object" && value !== null ? null : "must be an object";
+
 export const checkFunction: Check = (value) => (typeof value === "function" ? null : "must be a function");
 
-export function checkInteger(least: number, most: number = Number.MAX_SAFE_INTEGER): Check {
+/** What a store can hold as a name, exactly. */
+export const checkName: Check = (value) => nameFault(value);
+
+export const checkRunId: Check = (value) => (isRunId(value) ? null : "must be the id of a run");
+
+export function checkInteger(least: number, most: number): Check {
   return (value) => {
     if (typeof value !== "number" || !Number.isInteger(value)) return "must be a whole number";
     return value >= least && value <= most ? null : `must be from ${least} to ${most}`;
   };
+}
+
+export function checkNumber(least: number, most: number): Check {
+  return (value) =>
+    typeof value === "number" && value >= least && value <= most
+      ? null
+      : `must be a number from ${least} to ${most}`;
 }
 
 export function checkOneOf(...allowed: readonly string[]): Check {
@@ -48,49 +186,40 @@ export function checkOneOf(...allowed: readonly string[]): Check {
 }
 
 export const checkDuration: Check = (value) => {
-  if (typeof value !== "string" && typeof value !== "number") return 'must be a duration, such as "30s"';
-  try {
-    parseDuration(value);
-    return null;
-  } catch {
-    return 'must be a duration, such as "30s"';
-  }
+  const ms = durationMs(value);
+  if (ms === null) return 'must be a duration, such as "30s"';
+  return ms > longestDurationMs ? "must be at most 365000d, a thousand years" : null;
 };
 
-export function invalidOption(what: string, option: string, fault: string): PawlError {
-  return new PawlError("INVALID_OPTION", `The option "${option}" of ${what} ${fault}.`, { what, option });
+/** A duration within bounds, which are named as a person would write them. */
+export function checkDurationFrom(least: string, most: string): Check {
+  const leastMs = parseDuration(least);
+  const mostMs = parseDuration(most);
+  return (value) => {
+    const ms = durationMs(value);
+    return ms !== null && ms >= leastMs && ms <= mostMs
+      ? null
+      : `must be a duration from "${least}" to "${most}"`;
+  };
 }
 
-function unknownOption(what: string, option: string, known: readonly string[]): PawlError {
-  const close = closest(option, known);
-  const hint = close === null ? `Known are ${known.join(", ")}.` : `Did you mean "${close}"?`;
-  return new PawlError("INVALID_OPTION", `There is no option "${option}" of ${what}. ${hint}`, {
-    what,
-    option,
-    closest: close,
-  });
+/** A list with some items, each of which is right; a wrong one is named by its place. */
+export function checkList(item: Check, most: number): Check {
+  return (value) => {
+    if (!Array.isArray(value) || value.length === 0) return "must be a list that is not empty";
+    if (value.length > most) return `must be a list of at most ${most}`;
+    const faults = Array.from(value as readonly unknown[]).flatMap((each, index) =>
+      faultsOf(String(index), attempt(item, each)),
+    );
+    return faults.length === 0 ? null : faults;
+  };
 }
 
-/** The known word that is a slip of the pen away, if there is one. */
-function closest(word: string, known: readonly string[]): string | null {
-  let best: { readonly word: string; readonly distance: number } | null = null;
-  for (const candidate of known) {
-    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
-    if (best === null || distance < best.distance) best = { word: candidate, distance };
+function durationMs(value: unknown): number | null {
+  if (typeof value !== "string" && typeof value !== "number") return null;
+  try {
+    return parseDuration(value);
+  } catch {
+    return null;
   }
-  return best !== null && best.distance <= Math.max(1, Math.floor(best.word.length / 2)) ? best.word : null;
-}
-
-/** Insertions, deletions and replacements that lead from one word to the other. */
-function editDistance(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
-  for (const [i, letter] of [...from].entries()) {
-    const next = [i + 1];
-    for (const [j, other] of [...to].entries()) {
-      const replaced = (row[j] ?? 0) + (letter === other ? 0 : 1);
-      next.push(Math.min(replaced, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row.at(-1) ?? 0;
 }

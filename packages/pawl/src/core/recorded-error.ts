@@ -1,34 +1,34 @@
 import { PawlError, type ErrorCode } from "./error.ts";
 import type { Payload } from "./json.ts";
 import { hasLoneSurrogate } from "./name.ts";
+import { retryMarksOf, type RetryMarks } from "./retry-error.ts";
 
 /** An error as the history keeps it. */
-export interface RecordedError {
+export interface RecordedError extends RetryMarks {
   readonly name: string;
   readonly message: string;
   readonly stack?: string;
   readonly code?: string | number;
-  /** False: trying again is of no use. */
-  readonly retryable?: false;
   readonly cause?: RecordedError;
+  /** What an `AggregateError` is made of: the first of them. */
+  readonly errors?: readonly RecordedError[];
 }
 
 const longestText = 8_192;
-const mostCauses = 8;
+/** All texts of one record together; what comes late is cut short. */
+const mostText = 65_536;
+const deepest = 8;
+/** Errors in one record, causes included. */
+const mostErrors = 20;
 
-/** Writes down whatever was thrown. Never throws itself, and never writes more than some tens of kB. */
+/** Writes down whatever was thrown. Never throws itself, and never writes more than some tens of thousands of characters. */
 export function recordError(thrown: unknown): Payload {
   return { json: JSON.stringify(describeError(thrown)), notes: null };
 }
 
 /** Whatever was thrown, in texts of bounded length that any store can hold. */
 export function describeError(thrown: unknown): RecordedError {
-  try {
-    return describe(thrown, mostCauses);
-  } catch {
-    // A revoked proxy, for one, throws at every look.
-    return { name: "NonError", message: "Something that cannot be described was thrown." };
-  }
+  return describe(thrown, { seen: new Set(), depth: 0, left: { text: mostText, errors: mostErrors } });
 }
 
 /** Makes an error of what was written down: its name, message, stack, code and cause, but not its class. */
@@ -42,34 +42,77 @@ export function revive(recorded: RecordedError): Error {
   define(error, "stack", recorded.stack ?? `${recorded.name}: ${recorded.message}`);
   if (recorded.code !== undefined && !(error instanceof PawlError))
     Object.assign(error, { code: recorded.code });
-  if (recorded.retryable === false) Object.assign(error, { retryable: false });
-  return error;
+  if (recorded.errors !== undefined) define(error, "errors", recorded.errors.map(revive));
+  return Object.assign(error, retryMarksOf(recorded));
 }
 
-function define(error: Error, property: "name" | "stack", value: string): void {
+function define(error: Error, property: "name" | "stack" | "errors", value: unknown): void {
   Object.defineProperty(error, property, { value, configurable: true, writable: true, enumerable: false });
 }
 
-function describe(thrown: unknown, causes: number): RecordedError {
-  if (!(thrown instanceof Error)) return { name: "NonError", message: bounded(describeValue(thrown)) };
+/** Where in what was thrown an error stands, and how much may still be written down. */
+interface Place {
+  /** Errors on the way here: causes may run in a circle. */
+  readonly seen: ReadonlySet<unknown>;
+  readonly depth: number;
+  readonly left: { text: number; errors: number };
+}
+
+function describe(thrown: unknown, place: Place): RecordedError {
+  place.left.errors -= 1;
+  try {
+    return isError(thrown) ? describeObject(thrown, place) : describeOther(thrown, place);
+  } catch {
+    // A revoked proxy, for one, throws at every look.
+    return { name: "NonError", message: "Something that cannot be described was thrown." };
+  }
+}
+
+function describeOther(thrown: unknown, { left }: Place): RecordedError {
+  return { name: "NonError", message: bounded(describeValue(thrown), left), ...retryMarksOf(thrown) };
+}
+
+function describeObject(thrown: object, place: Place): RecordedError {
+  const text = (value: string): string => bounded(value, place.left);
+  const name = textOr(read(thrown, "name"), "Error");
   const code = read(thrown, "code");
   const stack = read(thrown, "stack");
   const cause = read(thrown, "cause");
+  const errors = name === "AggregateError" ? read(thrown, "errors") : undefined;
+  const inner = { ...place, seen: new Set(place.seen).add(thrown), depth: place.depth + 1 };
   return {
-    name: bounded(textOr(read(thrown, "name"), "Error")),
-    message: bounded(textOr(read(thrown, "message"), "")),
-    ...(typeof stack === "string" && { stack: bounded(stack) }),
-    ...(typeof code === "string" && { code: bounded(code) }),
+    name: text(name),
+    message: text(textOr(read(thrown, "message"), "")),
+    ...(typeof stack === "string" && { stack: text(stack) }),
+    ...(typeof code === "string" && { code: text(code) }),
     ...(typeof code === "number" && Number.isFinite(code) && { code }),
-    ...(read(thrown, "retryable") === false && { retryable: false as const }),
-    ...(cause !== undefined && causes > 0 && { cause: describe(cause, causes - 1) }),
+    ...retryMarksOf(thrown),
+    ...(cause !== undefined && hasRoom(cause, inner) && { cause: describe(cause, inner) }),
+    ...(Array.isArray(errors) && { errors: describeAll(errors, inner) }),
   };
 }
 
+function describeAll(errors: readonly unknown[], place: Place): readonly RecordedError[] {
+  const described: RecordedError[] = [];
+  for (const error of errors.slice(0, mostErrors)) {
+    if (hasRoom(error, place)) described.push(describe(error, place));
+  }
+  return described;
+}
+
+function hasRoom(error: unknown, { seen, depth, left }: Place): boolean {
+  return depth <= deepest && left.errors > 0 && !seen.has(error);
+}
+
+/** Those of other realms too, such as a test runner's or a sandbox's. */
+function isError(thrown: unknown): thrown is object {
+  return thrown instanceof Error || Object.prototype.toString.call(thrown) === "[object Error]";
+}
+
 /** A getter may throw, and then there is nothing to read. */
-function read(error: Error, property: string): unknown {
+function read(error: object, property: string): unknown {
   try {
-    return (error as unknown as Readonly<Record<string, unknown>>)[property];
+    return (error as Readonly<Record<string, unknown>>)[property];
   } catch {
     return undefined;
   }
@@ -89,8 +132,10 @@ function describeValue(thrown: unknown): string {
   }
 }
 
-function bounded(text: string): string {
-  const short = text.length > longestText ? `${text.slice(0, longestText)}…` : text;
+function bounded(text: string, left: Place["left"]): string {
+  const most = Math.min(longestText, left.text);
+  const short = text.length > most ? `${text.slice(0, most)}…` : text;
+  left.text = Math.max(0, left.text - short.length);
   const printable = short.replaceAll("\0", "\uFFFD");
   return hasLoneSurrogate(printable) ? printable.replace(/\p{Surrogate}/gu, "\uFFFD") : printable;
 }

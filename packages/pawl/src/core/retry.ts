@@ -1,18 +1,21 @@
 import { parseDuration, type Duration } from "./duration.ts";
 import {
-  checkDuration,
+  checkDurationFrom,
   checkFlag,
+  checkFunction,
   checkInteger,
-  checkObject,
+  checkList,
+  checkNested,
+  checkNumber,
   checkOneOf,
-  checkOptions,
+  exclude,
   type Check,
 } from "./options.ts";
 import type { Random } from "./random.ts";
 
-/** When to try again, and how often. */
+/** When to try again, and how often. Pauses grow from `initial`, or are those of `delays`. */
 export interface RetryOptions {
-  /** Tries in all, the first included. Default 3; 1 means no second try. */
+  /** Tries in all, the first included. Default 3, or one more than there are `delays`; 1 means no second try. */
   readonly attempts?: number;
   /** `exponential`: each pause is `factor` times the one before. Default `exponential`. */
   readonly backoff?: "exponential" | "fixed";
@@ -22,67 +25,79 @@ export interface RetryOptions {
   readonly max?: Duration;
   /** Default 2. */
   readonly factor?: number;
+  /** The pauses one by one, instead of `backoff`, `initial`, `max` and `factor`. The last one repeats. Default: none. */
+  readonly delays?: readonly Duration[];
   /** Takes a random length from half the pause to all of it, so that failures do not come back together. Default true. */
   readonly jitter?: boolean;
 }
 
+/** The retry options of a workflow, which has code to decide with. */
+export interface WorkflowRetryOptions extends RetryOptions {
+  /**
+   * Whether trying again may help. Gets what the code threw; an error out of a step has its name, message, code and cause,
+   * but not its class. One that throws, or answers with anything but true or false, counts as false, and is logged.
+   * Default: every error is retried.
+   */
+  readonly retryIf?: (error: unknown) => boolean;
+}
+
+/** Retry options in numbers, as they are stored with a run that has its own. */
 export interface RetryPolicy {
   readonly attempts: number;
   readonly initialMs: number;
   readonly maxMs: number;
   /** 1: every pause is the same. */
   readonly factor: number;
+  /** The pauses one by one, if they do not follow from the other numbers. */
+  readonly delaysMs: readonly number[] | null;
   readonly jitter: boolean;
 }
 
-const checkFactor: Check = (value) =>
-  typeof value === "number" && value >= 1 && value <= 1_000 ? null : "must be a number from 1 to 1000";
+/** No pause is longer. */
+export const longestPauseMs = parseDuration("365d");
+const mostDelays = 100;
 
-/** Whether these are retry options; for use among the checks of other options. */
-export function checkRetry(what: string): Check {
-  return (value) => {
-    if (checkObject(value) !== null) return checkObject(value);
-    checkOptions(`${what}'s retry`, value, {
-      attempts: checkInteger(1, 1_000),
-      backoff: checkOneOf("exponential", "fixed"),
-      initial: checkDuration,
-      max: checkDuration,
-      factor: checkFactor,
-      jitter: checkFlag,
-    });
-    return null;
-  };
-}
+const checkPause = checkDurationFrom("0ms", "365d");
+const checks = {
+  attempts: checkInteger(1, 1_000),
+  backoff: checkOneOf("exponential", "fixed"),
+  initial: checkPause,
+  max: checkPause,
+  factor: checkNumber(1, 1_000),
+  delays: checkList(checkPause, mostDelays),
+  jitter: checkFlag,
+};
+const rules = ["backoff", "initial", "max", "factor"].map((option) => exclude(option, "delays"));
+
+/** Whether these are retry options that can be stored. */
+export const checkRetry: Check = checkNested(checks, { rules });
+
+/** Whether these are retry options of a workflow. */
+export const checkWorkflowRetry: Check = checkNested({ ...checks, retryIf: checkFunction }, { rules });
 
 export function createRetryPolicy(options: RetryOptions = {}): RetryPolicy {
+  const delaysMs = options.delays?.map((delay) => parseDuration(delay)) ?? null;
   return {
-    attempts: options.attempts ?? 3,
+    attempts: options.attempts ?? (delaysMs === null ? 3 : delaysMs.length + 1),
     initialMs: parseDuration(options.initial ?? "1s"),
     maxMs: parseDuration(options.max ?? "5m"),
     factor: options.backoff === "fixed" ? 1 : (options.factor ?? 2),
+    delaysMs,
     jitter: options.jitter ?? true,
   };
 }
 
 /** The pause after this many failures. */
 export function retryDelayMs(policy: RetryPolicy, failures: number, random: Random): number {
-  // Nought times infinity is not a number.
-  const grownMs = policy.initialMs === 0 ? 0 : policy.initialMs * policy.factor ** (failures - 1);
-  const pauseMs = Math.min(policy.maxMs, grownMs);
+  const pauseMs = policy.delaysMs === null ? grownMs(policy, failures) : listedMs(policy.delaysMs, failures);
   return Math.round(policy.jitter ? pauseMs * (0.5 + random.next() / 2) : pauseMs);
 }
 
-/** Throw it, from a step or a workflow, where trying again is of no use: the run fails at once. */
-export class NonRetryableError extends Error {
-  override readonly name: string = "NonRetryableError";
-  readonly retryable = false;
+function grownMs({ initialMs, factor, maxMs }: RetryPolicy, failures: number): number {
+  // Nought times infinity is not a number.
+  return Math.min(maxMs, initialMs === 0 ? 0 : initialMs * factor ** (failures - 1));
 }
 
-/** Whether trying again may help. Reads the mark, not the class, so that it holds for errors read back from the history. */
-export function isRetryable(error: unknown): boolean {
-  try {
-    return !(error instanceof Error && "retryable" in error && error.retryable === false);
-  } catch {
-    return true;
-  }
+function listedMs(delaysMs: readonly number[], failures: number): number {
+  return delaysMs[Math.min(failures, delaysMs.length) - 1] ?? 0;
 }

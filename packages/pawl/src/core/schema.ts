@@ -7,8 +7,19 @@ import { PawlError } from "./error.ts";
  * @throws {PawlError} `INVALID_PAYLOAD` with the schema's findings
  */
 export function parseWith(schema: StandardSchemaV1, value: unknown, what: string): unknown {
-  const result = schema["~standard"].validate(value);
-  return result instanceof Promise ? result.then((late) => accept(late, what)) : accept(result, what);
+  try {
+    const result = schema["~standard"].validate(value);
+    if (!(result instanceof Promise)) return accept(result, what);
+    return result.then((late) => accept(late, what)).catch((error: unknown) => refuse(error, what));
+  } catch (error) {
+    return refuse(error, what);
+  }
+}
+
+/** A schema should answer with its findings, and not throw. */
+function refuse(error: unknown, what: string): never {
+  if (PawlError.is(error)) throw error;
+  throw new PawlError("INVALID_PAYLOAD", `The schema of the ${what} threw at it.`, {}, { cause: error });
 }
 
 function accept(result: StandardSchemaV1.Result<unknown>, what: string): unknown {

@@ -1,5 +1,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { longestDurationMs } from "./duration.ts";
 import { PawlError } from "./error.ts";
+import { nameFault } from "./name.ts";
 
 /** The signals a workflow declares: name to schema. With plain `string` keys, none are declared and any is taken. */
 export type SignalSchemas = Readonly<Record<string, StandardSchemaV1>>;
@@ -45,10 +47,44 @@ export type SignalsOf<Ref> =
  * @throws {PawlError} `INVALID_OPTION`
  */
 export function assertWorkflow(what: string, workflow: unknown): asserts workflow is WorkflowRef {
-  if (typeof workflow === "object" && workflow !== null && "name" in workflow && "inputSchema" in workflow)
-    return;
+  if (isWorkflow(workflow)) return;
   const hint = workflow === undefined ? "; is it undefined through a circular import?" : ".";
   throw new PawlError("INVALID_OPTION", `${what} needs a workflow made with workflow() or ref()${hint}`, {
     what,
   });
+}
+
+/** Looks at its shape alone: it may come from another copy of the library. */
+export function isWorkflow(value: unknown): value is WorkflowRef {
+  try {
+    if (typeof value !== "object" || value === null) return false;
+    const { name, version, queue, timeoutMs, inputSchema, signalSchemas } = value as Partial<WorkflowRef>;
+    return (
+      nameFault(name) === null &&
+      Number.isInteger(version) &&
+      nameFault(queue) === null &&
+      (timeoutMs === null || isTimeout(timeoutMs)) &&
+      (inputSchema === null || isSchema(inputSchema)) &&
+      (signalSchemas === null || typeof signalSchemas === "object")
+    );
+  } catch {
+    return false;
+  }
+}
+
+function isTimeout(ms: unknown): boolean {
+  return typeof ms === "number" && ms >= 0 && ms <= longestDurationMs;
+}
+
+/** Whether this is a Standard Schema; some are functions. */
+export function isSchema(value: unknown): value is StandardSchemaV1 {
+  const isObject = (typeof value === "object" && value !== null) || typeof value === "function";
+  if (!isObject || !("~standard" in value)) return false;
+  const standard = value["~standard"];
+  return (
+    typeof standard === "object" &&
+    standard !== null &&
+    "validate" in standard &&
+    typeof standard.validate === "function"
+  );
 }

@@ -1,3 +1,4 @@
+import { cancelError } from "../core/cancel-error.ts";
 import type { RunId } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
 import type { Rescheduling } from "../store/run-record.ts";
@@ -29,7 +30,7 @@ export function terminate(
     { seq: seq + 1, kind: "cancelled", name: null, ...attempt, data: null },
     begun?.workerId ?? null,
   );
-  wake(state, closeRun(state, run, { status: "cancelled", output: null, error: null }));
+  wake(state, closeRun(state, run, { status: "cancelled", output: null, error: cancelError(data) }));
   if (room.kind === "lease") state.hints.add({ kind: "told", runId });
   return "terminated";
 }

@@ -1,3 +1,4 @@
+import { cancelError } from "../core/cancel-error.ts";
 import { closeRun } from "./close-run.ts";
 import { compareMessages, hasUnread, isTold, takeMessage } from "./inbox.ts";
 import { appendEvent } from "./record.ts";
@@ -30,7 +31,7 @@ function cancelUnbegun(state: State, run: Run, cancel: InboxMessage): readonly R
   const seq = (run.room?.lastSeq ?? 0) + 1;
   appendEvent(state, run, { seq, kind: "cancel_requested", name: null, data: cancel.data, takes: cancel.id });
   appendEvent(state, run, { seq: seq + 1, kind: "cancelled", name: null, data: null });
-  return closeRun(state, run, { status: "cancelled", output: null, error: null });
+  return closeRun(state, run, { status: "cancelled", output: null, error: cancelError(cancel.data) });
 }
 
 /** A resume makes every pause before it void, and is spent by that. */

@@ -853,6 +853,20 @@ $$;
 
 -- Cancel, pause and resume of runs that nobody holds. What a holder must hear it reads from the inbox instead.
 
+-- The error of a run that was cancelled for a reason, which is its message. It stays json: as text it could hold what
+-- Postgres cannot. Null where none was given.
+create function {schema}.cancel_error_v1(p_data json)
+returns text
+language plpgsql immutable
+as $$
+begin
+  if json_typeof(p_data -> 'reason') = 'string' then
+    return json_build_object('name', 'PawlError', 'code', 'RUN_CANCELLED', 'message', p_data -> 'reason')::text;
+  end if;
+  return null;
+end
+$$;
+
 -- Ends the runs that are cancelled before they began.
 create function {schema}.cancel_unbegun_v1(p_shard smallint, p_now timestamptz, p_runs uuid[])
 returns void
@@ -862,6 +876,7 @@ declare
   v_ended uuid[];
   v_seqs integer[];
   v_attempts integer[];
+  v_errors text[];
 begin
   -- Two statements: a due timer may move a run from parked to ready in between.
   with gone as (
@@ -899,15 +914,17 @@ begin
     update {schema}.inbox i set taken_seq = f.last_seq + 1
       from first f
      where i.ctid = f.place
+  ), written as (
+    insert into {schema}.event (shard, run_id, seq, at, kind, data, notes)
+    select p_shard, f.run_id, f.last_seq + 1, p_now, 'cancel_requested', f.data, f.notes from first f
+     union all
+    select p_shard, f.run_id, f.last_seq + 2, p_now, 'cancelled', null, null from first f
   )
-  insert into {schema}.event (shard, run_id, seq, at, kind, data, notes)
-  select p_shard, f.run_id, f.last_seq + 1, p_now, 'cancel_requested', f.data, f.notes from first f
-   union all
-  select p_shard, f.run_id, f.last_seq + 2, p_now, 'cancelled', null, null from first f;
+  select array_agg({schema}.cancel_error_v1(f.data) order by array_position(v_ended, f.run_id)) into v_errors from first f;
 
   perform {schema}.wake_runs_v1(p_shard, p_now, {schema}.finish_runs_v1(p_shard, p_now, v_ended,
     array_fill(0, array[cardinality(v_ended)]), v_attempts,
-    array_fill('cancelled'::text, array[cardinality(v_ended)]), null, null, null, null));
+    array_fill('cancelled'::text, array[cardinality(v_ended)]), null, null, v_errors, null));
 end
 $$;
 
@@ -2518,7 +2535,7 @@ begin
          (p_shard, p_run, v_seq + 2, v_now, 'cancelled', case when v_began_at is not null then v_attempt end, v_began_at,
           case when v_began_at is not null then v_worker end, null, null);
   v_wake := {schema}.finish_runs_v1(p_shard, v_now, array[p_run], array[v_epoch], array[v_attempt], '{cancelled}',
-                                    null, null, null, null)
+                                    null, null, array[{schema}.cancel_error_v1(p_data::json)], null)
          || {schema}.cancel_children_v1(p_shard, v_now, v_children, array[p_run]);
   perform {schema}.wake_runs_v1(p_shard, v_now, v_wake);
   if v_worker is not null then

@@ -13,21 +13,20 @@ export interface SchemaName {
 
 const longestBytes = 63;
 
+/** What keeps this from being an identifier of Postgres, which cuts longer ones short. */
+export function identifierFault(name: unknown): string | null {
+  const isOne =
+    typeof name === "string" &&
+    name !== "" &&
+    !name.includes("\0") &&
+    !hasLoneSurrogate(name) &&
+    Buffer.byteLength(name) <= longestBytes;
+  return isOne ? null : `must have 1 to ${longestBytes} bytes of valid text without NUL`;
+}
+
 export function schemaName(name: string): SchemaName {
-  if (
-    name === "" ||
-    name.includes("\0") ||
-    hasLoneSurrogate(name) ||
-    Buffer.byteLength(name) > longestBytes
-  ) {
-    throw new PawlError(
-      "INVALID_OPTION",
-      `The schema's name must have 1 to ${longestBytes} bytes of valid text without NUL.`,
-      {
-        schema: name,
-      },
-    );
-  }
+  const fault = identifierFault(name);
+  if (fault !== null) throw new PawlError("INVALID_OPTION", `The schema's name ${fault}.`, { schema: name });
   return {
     name,
     quoted: `"${name.replaceAll('"', '""')}"`,

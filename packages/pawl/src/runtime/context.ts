@@ -1,10 +1,11 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { parseDuration, type Duration } from "../core/duration.ts";
+import { longestDurationMs, parseDuration, type Duration } from "../core/duration.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunId } from "../core/ids.ts";
+import { isDate } from "../core/instant.ts";
 import type { Log } from "../core/log.ts";
 import { assertName } from "../core/name.ts";
-import { checkDuration, checkInteger, checkOptions, requireOptions } from "../core/options.ts";
+import { checkDuration, checkInteger, checkName, checkOptions } from "../core/options.ts";
 import type { Payloads } from "../core/payloads.ts";
 import { requestKey, sleepName, waitName, type Family } from "../core/request-key.ts";
 import { parseWith } from "../core/schema.ts";
@@ -105,7 +106,6 @@ export interface ContextParts {
   readonly payloads: Payloads;
 }
 
-const longestSleepMs = parseDuration("365000d");
 const latestInstant = 8.64e15;
 
 export function createContext(parts: ContextParts): Context {
@@ -114,16 +114,17 @@ export function createContext(parts: ContextParts): Context {
 
   const call = async (workflow: WorkflowRef, input: unknown, options: CallOptions): Promise<unknown> => {
     assertWorkflow("call", workflow);
-    checkOptions("call", options, { queue: () => null, priority: checkInteger(-(2 ** 31), 2 ** 31 - 1) });
-    const { queue = workflow.queue, priority = 0 } = options;
-    assertName("queue", queue);
+    const given = checkOptions("call", options, {
+      queue: checkName,
+      priority: checkInteger(-(2 ** 31), 2 ** 31 - 1),
+    });
+    const { queue = workflow.queue, priority = 0 } = given;
     const { name, version, timeoutMs, inputSchema } = workflow;
     const key = nextKey("child", name);
     const parsed = inputSchema === null ? input : parseWith(inputSchema, input, `input of ${name}`);
-    const payload = parts.payloads.write(
-      parsed instanceof Promise ? await parsed : parsed,
-      `The input of ${name}`,
-    );
+    // Awaits only what must be: a request is numbered and asked for in the order of the code.
+    const isLate = inputSchema !== null && parsed instanceof Promise;
+    const payload = parts.payloads.write(isLate ? await parsed : parsed, `The input of ${name}`);
     return ask({
       family: "child",
       key,
@@ -199,19 +200,27 @@ function schemaOf(schemas: SignalSchemas | null, signal: string): StandardSchema
 
 function parseTimeout(options: TimeoutOption | undefined): TimerTerms | null {
   if (options === undefined) return null;
-  checkOptions("waitForSignal", options, { timeout: checkDuration });
-  requireOptions("waitForSignal", options, ["timeout"]);
-  return { delayMs: parseDelay(options.timeout, "timeout") };
+  const { timeout } = checkOptions(
+    "waitForSignal",
+    options,
+    { timeout: checkDuration },
+    { required: ["timeout"] },
+  );
+  return { delayMs: parseDelay(timeout, "timeout") };
 }
 
 function parseDelay(duration: Duration, what: string): number {
   const delayMs = parseDuration(duration, what);
-  if (delayMs > longestSleepMs) throw invalid(`The ${what} ${duration} is longer than a thousand years.`);
+  if (delayMs > longestDurationMs) throw invalid(`The ${what} ${duration} is longer than a thousand years.`);
   return delayMs;
 }
 
 function parseInstant(instant: Date | number): number {
-  const ms = Math.ceil(Number(instant));
+  const ms = isDate(instant)
+    ? instant.getTime()
+    : typeof instant === "number"
+      ? Math.ceil(instant)
+      : Number.NaN;
   if (Number.isNaN(ms) || ms > latestInstant)
     throw invalid("sleepUntil needs a valid date, or ms since 1970.");
   return Math.max(0, ms);

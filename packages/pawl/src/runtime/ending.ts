@@ -1,3 +1,4 @@
+import { cancelError } from "../core/cancel-error.ts";
 import { encode } from "../core/codec.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
@@ -6,15 +7,16 @@ import type { Log } from "../core/log.ts";
 import { placeOfError, placeOfEvent, placeOfOutput } from "../core/payload-codec.ts";
 import type { Payloads } from "../core/payloads.ts";
 import type { Random } from "../core/random.ts";
-import { describeError } from "../core/recorded-error.ts";
-import { isRetryable, retryDelayMs } from "../core/retry.ts";
+import { describeError, revive } from "../core/recorded-error.ts";
 import type { ClaimedRun } from "../store/lease.ts";
 import type { RunEnd } from "../store/run-record.ts";
+import { earliest } from "./agenda.ts";
 import type { Bell } from "./bell.ts";
 import type { CodeEnd, Difference } from "./difference.ts";
 import { describeFailedAttempt } from "./failed-attempt.ts";
 import type { Holding, ParkTerms } from "./holding.ts";
 import type { Inbox } from "./inbox.ts";
+import { planNextAttempt } from "./next-attempt.ts";
 import type { Orders, Stop } from "./orders.ts";
 import type { Steps } from "./steps.ts";
 import type { Workflow } from "./workflow.ts";
@@ -60,7 +62,7 @@ const longestBlockMs = 600_000;
 export const patienceMs = 30_000;
 
 export function createEnding(parts: EndingParts): Ending {
-  const { claimed, workflow, history, holding, inbox, orders, steps, bell, log, payloads } = parts;
+  const { claimed, history, holding, inbox, orders, steps, bell, log, payloads } = parts;
   const beganAt = holding.time.estimate();
   const { runId } = claimed;
   const attempt = { name: null, attempt: claimed.attempt, beganAt };
@@ -77,7 +79,10 @@ export function createEnding(parts: EndingParts): Ending {
     return "ended";
   };
 
-  const stop = (stop: Stop): Promise<Outcome> => end({ status: stop, output: null, error: null });
+  const stop = (stop: Stop): Promise<Outcome> => {
+    const error = stop === "cancelled" ? cancelError(orders.cancelData) : null;
+    return end({ status: stop, output: null, error });
+  };
 
   const complete = (output: Payload | null): Promise<Outcome> => {
     // Whatever still runs has lost a race, and nobody waits for it.
@@ -85,20 +90,27 @@ export function createEnding(parts: EndingParts): Ending {
     return end({ status: "completed", output, error: null });
   };
 
+  /** Logs what has become of it once the store knows: whoever has lost the run keeps silent. */
   const fail = async (thrown: unknown, mayRetry: boolean): Promise<Outcome> => {
+    const said = { error: revive(describeError(thrown)), attempt: claimed.attempt };
     const failures = Math.max(claimed.failures, countFailedAttempts(history)) + 1;
-    if (mayRetry && failures < workflow.retry.attempts) {
-      const fact = { kind: "attempt_failed", ...attempt } as const;
-      const error = payloads.encodeError(thrown, placeOfEvent(runId, fact));
-      holding.add({ ...fact, data: describeFailedAttempt(error, parts.handledFailures()) });
-      const delayMs = retryDelayMs(workflow.retry, failures, parts.random);
-      return layDown({ ...unlessOrdered, reason: "retry", delayMs, attemptFailed: true });
+    const now = holding.time.estimate();
+    const next = mayRetry ? planNextAttempt(thrown, failures, { ...parts, now }) : null;
+    if (next === null) {
+      const error = payloads.encodeError(thrown, placeOfError(runId));
+      const data = describeFailedAttempt(error, parts.handledFailures());
+      const outcome = await end({ status: "failed", output: null, error }, data);
+      log.error("The run has failed.", said);
+      return outcome;
     }
-    const error = payloads.encodeError(thrown, placeOfError(runId));
-    return end(
-      { status: "failed", output: null, error },
-      describeFailedAttempt(error, parts.handledFailures()),
-    );
+    const fact = { kind: "attempt_failed", ...attempt } as const;
+    const error = payloads.encodeError(thrown, placeOfEvent(runId, fact));
+    holding.add({ ...fact, data: describeFailedAttempt(error, parts.handledFailures()) });
+    const dueAt = earliest(claimed.deadlineAt, next.dueAt);
+    const outcome = await layDown({ ...unlessOrdered, ...next, dueAt, reason: "retry", attemptFailed: true });
+    const nextTryInMs = next.delayMs ?? Math.max(0, next.dueAt - now);
+    log.warn("An attempt has failed.", { ...said, nextTryInMs: outcome === "parked" ? nextTryInMs : null });
+    return outcome;
   };
 
   const unlessOrdered = { dueAt: claimed.deadlineAt, wants: ["cancel", "pause"] as const };
@@ -195,7 +207,7 @@ export function createEnding(parts: EndingParts): Ending {
       if (end.kind === "returned" && PawlError.is(result.error, "CODEC_FAILED"))
         return blockUnreadable(result.error);
       await stepsEnded(false);
-      return fail(result.error, end.kind === "threw" && isRetryable(result.error));
+      return fail(result.error, end.kind === "threw");
     },
     block: (difference) => block(difference, payloads.encode(difference, blockedPlace)),
     blockUnreadable,

@@ -1,4 +1,5 @@
 import type { RunEvent } from "../core/event.ts";
+import type { Payload } from "../core/json.ts";
 import type { ClaimedRun } from "../store/lease.ts";
 import { deadlineName } from "./fact.ts";
 import type { Holding } from "./holding.ts";
@@ -10,6 +11,8 @@ export type Stop = "cancelled" | "timed_out";
 export interface Orders {
   /** The run is to end like this, whatever its code does. */
   readonly stop: Stop | null;
+  /** What came with the cancel, such as its reason. */
+  readonly cancelData: Payload | null;
   readonly isPaused: boolean;
   /** Turns what has been read, and the time, into facts. */
   obey(): void;
@@ -26,12 +29,14 @@ export function createOrders(
   const requested = history.find((event) => event.kind === "cancel_requested");
   let isPauseNoted = false;
   let stop: Stop | null = requested === undefined ? null : stopOf(requested);
+  let cancelData = requested?.data ?? null;
 
   const obeyCancel = (): void => {
     const [cancel] = inbox.on("cancel");
     if (cancel === undefined) return;
     holding.add({ kind: "cancel_requested", name: null, data: cancel.data, takes: inbox.take(cancel) });
     stop = "cancelled";
+    cancelData = cancel.data;
   };
 
   const obeyDeadline = (): void => {
@@ -53,6 +58,9 @@ export function createOrders(
   return {
     get stop() {
       return stop;
+    },
+    get cancelData() {
+      return cancelData;
     },
     get isPaused() {
       return stop === null && inbox.on("pause").length > 0;

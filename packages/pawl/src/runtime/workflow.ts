@@ -1,19 +1,22 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { parseDuration, type Duration } from "../core/duration.ts";
-import { assertName } from "../core/name.ts";
+import { nameFault } from "../core/name.ts";
+import type { Fault } from "../core/option-problem.ts";
 import {
   checkDuration,
-  checkFunction,
   checkInteger,
-  checkObject,
+  checkName,
   checkOneOf,
   checkOptions,
-  checkText,
-  invalidOption,
-  requireOptions,
+  type Check,
 } from "../core/options.ts";
-import { checkRetry, createRetryPolicy, type RetryOptions, type RetryPolicy } from "../core/retry.ts";
-import type { SignalSchemas, WorkflowRef } from "../core/workflow-ref.ts";
+import {
+  checkWorkflowRetry,
+  createRetryPolicy,
+  type RetryPolicy,
+  type WorkflowRetryOptions,
+} from "../core/retry.ts";
+import { isSchema, type SignalSchemas, type WorkflowRef } from "../core/workflow-ref.ts";
 import type { Context } from "./context.ts";
 
 export interface WorkflowOptions<Signals extends SignalSchemas = SignalSchemas> {
@@ -24,7 +27,7 @@ export interface WorkflowOptions<Signals extends SignalSchemas = SignalSchemas> 
   /** The signals it takes, by name. Default: any, unparsed. */
   readonly signals?: Signals;
   /** When the function throws. Default: three attempts, exponential from 1 s to 5 min, with jitter. */
-  readonly retry?: RetryOptions;
+  readonly retry?: WorkflowRetryOptions;
   /**
    * How long a run may take from its start to its end. A step that ignores its `AbortSignal` is given up 30 s after
    * that. Default: for ever.
@@ -54,6 +57,8 @@ export interface Workflow<
   Signals extends SignalSchemas = SignalSchemas,
 > extends WorkflowRef<Input, Output, Signals> {
   readonly retry: RetryPolicy;
+  /** Null: every error is retried. */
+  readonly retryIf: ((error: unknown) => boolean) | null;
   /** 0: a run fails at the first crash. */
   readonly crashLimit: number;
   /** The function, for the engine alone: called outside a run it has no context to live in. */
@@ -62,7 +67,7 @@ export interface Workflow<
 
 /**
  * Makes a durable function of an async one. Calling itself, it needs its return type written out.
- * @throws {PawlError} `INVALID_OPTION`, `INVALID_NAME`
+ * @throws {PawlError} `INVALID_OPTION`
  * @example
  * const greet = workflow({ name: "greet", version: 1 }, async (ctx, name: string) => {
  *   const text = await ctx.step("write", () => `Hello ${name}`);
@@ -86,46 +91,60 @@ export function workflow(
   options: WorkflowOptions & { readonly input?: StandardSchemaV1 | undefined },
   call: (ctx: never, input: never) => unknown,
 ): Workflow {
-  checkWorkflowOptions(options);
-  if (checkFunction(call) !== null)
-    throw invalidOption(`workflow "${options.name}"`, "call", "must be a function");
+  const given = readWorkflowOptions(options, call);
   return {
-    name: options.name,
-    version: options.version,
-    queue: options.queue ?? "default",
-    timeoutMs: options.timeout === undefined ? null : parseDuration(options.timeout),
-    inputSchema: options.input ?? null,
-    signalSchemas: options.signals ?? null,
-    retry: createRetryPolicy(options.retry),
-    crashLimit: options.onCrash === "fail" ? 0 : (options.crashLimit ?? 3),
+    name: given.name,
+    version: given.version,
+    queue: given.queue ?? "default",
+    timeoutMs: given.timeout === undefined ? null : parseDuration(given.timeout),
+    inputSchema: given.input ?? null,
+    signalSchemas: given.signals ?? null,
+    retry: createRetryPolicy(given.retry),
+    retryIf: given.retry?.retryIf ?? null,
+    crashLimit: given.onCrash === "fail" ? 0 : (given.crashLimit ?? 3),
     call: call as (ctx: Context, input: unknown) => unknown,
   };
 }
 
-function checkWorkflowOptions(options: WorkflowOptions): void {
-  const what = "workflow";
-  checkOptions(what, options, {
-    name: checkText,
-    version: checkInteger(1, 2 ** 31 - 1),
-    input: checkSchema,
-    signals: checkObject,
-    retry: checkRetry(what),
-    timeout: checkDuration,
-    queue: checkText,
-    crashLimit: checkInteger(1, 2 ** 15 - 1),
-    onCrash: checkOneOf("retry", "fail"),
-  });
-  requireOptions(what, options, ["name", "version"]);
-  assertName("workflow", options.name);
-  if (options.queue !== undefined) assertName("queue", options.queue);
-  for (const [signal, schema] of Object.entries(options.signals ?? {})) {
-    assertName("signal", signal);
-    const fault = checkSchema(schema);
-    if (fault !== null) throw invalidOption(what, `signals.${signal}`, fault);
-  }
+interface GivenOptions extends WorkflowOptions {
+  readonly input?: StandardSchemaV1 | undefined;
 }
 
-function checkSchema(value: unknown): string | null {
-  const isObject = (typeof value === "object" && value !== null) || typeof value === "function";
-  return isObject && "~standard" in value ? null : "must be a Standard Schema, such as one of zod or valibot";
+/** The function is checked with the options, so that one error names all that is wrong. */
+function readWorkflowOptions(options: GivenOptions, call: unknown): GivenOptions {
+  return checkOptions(
+    "workflow",
+    options,
+    {
+      name: checkName,
+      version: checkInteger(1, 2 ** 31 - 1),
+      input: checkSchema,
+      signals: checkSignals,
+      retry: checkWorkflowRetry,
+      timeout: checkDuration,
+      queue: checkName,
+      crashLimit: checkInteger(1, 2 ** 15 - 1),
+      onCrash: checkOneOf("retry", "fail"),
+    },
+    { required: ["name", "version"], rules: [{ of: [], check: () => callFault(call) }] },
+  );
 }
+
+function callFault(call: unknown): Fault | null {
+  if (typeof call === "function") return null;
+  const message =
+    "workflow needs its function after the options: workflow(options, async (ctx, input) => …).";
+  return { kind: "said", option: "call", message };
+}
+
+const checkSchema: Check = (value) =>
+  isSchema(value) ? null : "must be a Standard Schema, such as one of zod or valibot";
+
+const checkSignals: Check = (value) => {
+  if (typeof value !== "object" || value === null) return "must be an object of schemas";
+  const faults = Object.entries(value).flatMap(([option, schema]): readonly Fault[] => {
+    const fault = nameFault(option) ?? checkSchema(schema);
+    return typeof fault === "string" ? [{ kind: "wrong", option, fault }] : [];
+  });
+  return faults.length === 0 ? null : faults;
+};

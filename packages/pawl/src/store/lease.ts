@@ -59,7 +59,7 @@ export interface ClaimedRun {
   /** The input has not been parsed by the workflow's schema, unless the history says so. */
   readonly isRaw: boolean;
   readonly tags: readonly string[];
-  /** Null: as the workflow says. */
+  /** When to try again, for this run alone; null: as its workflow says. */
   readonly retry: RetryPolicy | null;
   /** Events recorded so far; 0 means there is no history to load. */
   readonly lastSeq: number;

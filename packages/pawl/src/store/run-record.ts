@@ -19,7 +19,7 @@ export interface NewRun {
   /** True: an equal run under the key is a conflict too. */
   readonly mustBeNew: boolean;
   readonly tags: readonly string[];
-  /** Null: as its workflow says. */
+  /** When to try again, for this run alone; null: as its workflow says. */
   readonly retry: RetryPolicy | null;
   /** Not claimable before this instant (database time, ms); null: at once. */
   readonly startAt: number | null;

@@ -52,7 +52,7 @@ export function createRegistration(
       throw error;
     }
     aliveUntil = sentAt + worker.leaseMs;
-    // Not again while it has not swept since: one that expires all the time must sweep now and then.
+    // At most one lease in two: a worker that expires all the time must expire its dead peers now and then.
     if (hasExpired && sparesOthersUntil < sentAt - worker.leaseMs)
       sparesOthersUntil = clock.now() + worker.leaseMs;
     hasExpired = false;

@@ -1,14 +1,14 @@
 import { parseDuration, type Duration } from "../core/duration.ts";
-import { assertName } from "../core/name.ts";
 import {
-  checkDuration,
+  checkDurationFrom,
   checkInteger,
+  checkList,
+  checkName,
   checkOptions,
-  invalidOption,
-  requireOptions,
   type Check,
+  type Rule,
 } from "../core/options.ts";
-import { assertWorkflow } from "../core/workflow-ref.ts";
+import { isWorkflow } from "../core/workflow-ref.ts";
 import type { Workflow } from "../runtime/workflow.ts";
 
 export interface WorkerOptions {
@@ -35,57 +35,60 @@ export interface WorkerSettings {
   readonly pollMs: number;
 }
 
-const shortestLeaseMs = 100;
-
-const checkList: Check = (value) =>
-  Array.isArray(value) && value.length > 0 ? null : "must be a list that is not empty";
-
-/** @throws {PawlError} `INVALID_OPTION`, `INVALID_NAME` */
+/** @throws {PawlError} `INVALID_OPTION` */
 export function readWorkerOptions(options: WorkerOptions): WorkerSettings {
-  checkOptions("worker", options, {
-    workflows: checkList,
-    queues: checkList,
-    concurrency: checkInteger(1, 100_000),
-    lease: checkDuration,
-    heartbeat: checkDuration,
-    pollInterval: checkDuration,
-  });
-  requireOptions("worker", options, ["workflows"]);
-  const queues = [...new Set(options.queues ?? ["default"])];
-  for (const queue of queues) assertName("queue", queue);
-  for (const workflow of options.workflows) assertWorkflow("worker", workflow);
-  refuseTwins(options.workflows);
-
-  const leaseMs = parseDuration(options.lease ?? "15s", "lease");
-  const heartbeatMs = parseDuration(options.heartbeat ?? Math.floor(leaseMs / 3), "heartbeat");
-  const pollMs = parseDuration(options.pollInterval ?? "1s", "pollInterval");
-  if (leaseMs < shortestLeaseMs)
-    throw invalidOption("worker", "lease", `must be at least ${shortestLeaseMs} ms`);
-  if (heartbeatMs < 1 || heartbeatMs > leaseMs / 2) {
-    throw invalidOption("worker", "heartbeat", "must be more than zero and at most half the lease");
-  }
-  if (pollMs < 1) throw invalidOption("worker", "pollInterval", "must be more than zero");
+  const given = checkOptions(
+    "worker",
+    options,
+    {
+      workflows: (value) =>
+        checkList(checkWorkflow, 10_000)(value) ?? twinsFault(value as readonly Workflow[]),
+      queues: checkList(checkName, 10_000),
+      concurrency: checkInteger(1, 100_000),
+      lease: checkDurationFrom("100ms", "1d"),
+      heartbeat: checkDurationFrom("1ms", "12h"),
+      pollInterval: checkDurationFrom("1ms", "1d"),
+    },
+    { required: ["workflows"], rules: [heartbeatRule] },
+  );
+  const leaseMs = parseDuration(given.lease ?? defaultLease);
   return {
-    workflows: options.workflows,
-    queues,
-    concurrency: options.concurrency ?? 100,
+    // Copies: the caller's lists may change later.
+    workflows: [...given.workflows],
+    queues: [...new Set(given.queues ?? ["default"])],
+    concurrency: given.concurrency ?? 100,
     leaseMs,
-    heartbeatMs,
-    pollMs,
+    heartbeatMs: parseDuration(given.heartbeat ?? Math.floor(leaseMs / 3)),
+    pollMs: parseDuration(given.pollInterval ?? "1s"),
   };
 }
 
-function refuseTwins(workflows: readonly Workflow[]): void {
+const defaultLease = "15s";
+
+const heartbeatRule: Rule = {
+  of: ["heartbeat", "lease"],
+  check({ heartbeat, lease = defaultLease }) {
+    if (heartbeat === undefined) return null;
+    const isOften = parseDuration(heartbeat as Duration) <= parseDuration(lease as Duration) / 2;
+    return isOften ? null : { kind: "wrong", option: "heartbeat", fault: "must be at most half the lease" };
+  },
+};
+
+/** Unlike a `ref` it has code, and what the engine must know of it. */
+const checkWorkflow: Check = (value) => {
+  if (!isWorkflow(value)) return "must be a workflow; is it undefined through a circular import?";
+  const { call, retry, crashLimit } = value as Partial<Workflow>;
+  const isWhole = typeof call === "function" && typeof retry === "object" && Number.isInteger(crashLimit);
+  return isWhole ? null : "must be made with workflow(): a ref has no code to execute";
+};
+
+function twinsFault(workflows: readonly Workflow[]): string | null {
   const seen = new Map<string, Workflow>();
   for (const workflow of workflows) {
     const label = `${workflow.name} ${workflow.version}`;
-    if ((seen.get(label) ?? workflow) !== workflow) {
-      throw invalidOption(
-        "worker",
-        "workflows",
-        `name two different workflows ${label}: give one another name or version`,
-      );
-    }
+    if ((seen.get(label) ?? workflow) !== workflow)
+      return `name two different workflows ${label}: give one another name or version`;
     seen.set(label, workflow);
   }
+  return null;
 }

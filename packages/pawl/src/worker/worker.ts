@@ -105,8 +105,8 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
       await starting;
     },
     async stop(stopOptions = {}) {
-      checkOptions("stop", stopOptions, { timeout: checkDuration });
-      const cancel = timers.after(parseDuration(stopOptions.timeout ?? "30s", "timeout"), giveUp);
+      const { timeout = "30s" } = checkOptions("stop", stopOptions, { timeout: checkDuration });
+      const cancel = timers.after(parseDuration(timeout), giveUp);
       try {
         await (stopping ??= windDown());
       } finally {

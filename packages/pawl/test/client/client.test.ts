@@ -74,14 +74,14 @@ describe("starting a run", () => {
     const started = (options: object) => client.start(greet, "Ada", options);
     await expect(started({ prioriti: 1 })).rejects.toMatchObject({
       code: "INVALID_OPTION",
-      details: { closest: "priority" },
+      details: { problems: [{ option: "prioriti", closest: "priority" }] },
     });
     await expect(started({ delay: "soon" })).rejects.toMatchObject({ code: "INVALID_OPTION" });
     await expect(started({ delay: 8.64e15 })).rejects.toMatchObject({ code: "INVALID_OPTION" });
     await expect(started({ at: new Date(Number.NaN) })).rejects.toMatchObject({ code: "INVALID_OPTION" });
     await expect(started({ at: new Date(), delay: 1 })).rejects.toMatchObject({ code: "INVALID_OPTION" });
-    await expect(started({ key: "" })).rejects.toMatchObject({ code: "INVALID_NAME" });
-    await expect(started({ queue: "x".repeat(300) })).rejects.toMatchObject({ code: "INVALID_NAME" });
+    await expect(started({ key: "" })).rejects.toMatchObject({ code: "INVALID_OPTION" });
+    await expect(started({ queue: "x".repeat(300) })).rejects.toMatchObject({ code: "INVALID_OPTION" });
   });
 
   test("with a key is idempotent, also among a thousand callers", async () => {

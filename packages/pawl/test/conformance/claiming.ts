@@ -37,7 +37,7 @@ export function describeClaiming(test: StoreTest): void {
         deadlineAt: createdAt + 9_999,
         isRaw: true,
         tags: ["red"],
-        retry: { attempts: 2, initialMs: 0, maxMs: 5, factor: 1, jitter: false },
+        retry: { attempts: 2, initialMs: 0, maxMs: 5, factor: 1, jitter: false, delaysMs: [7] },
       });
       await world.clock.advance("3s");
       const workerId = await world.worker();
@@ -56,7 +56,7 @@ export function describeClaiming(test: StoreTest): void {
             input: json({ a: 1 }, `["n"]`),
             isRaw: true,
             tags: ["red"],
-            retry: { attempts: 2, initialMs: 0, maxMs: 5, factor: 1, jitter: false },
+            retry: { attempts: 2, initialMs: 0, maxMs: 5, factor: 1, jitter: false, delaysMs: [7] },
             lastSeq: 0,
             attempt: 1,
             failures: 0,

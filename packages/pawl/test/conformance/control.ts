@@ -19,13 +19,43 @@ export function describeControl(test: StoreTest): void {
         { seq: 1, kind: "cancel_requested", at, ...nothing, data: json({ reason: "user" }, `["x"]`) },
         { seq: 2, kind: "cancelled", at, ...nothing, data: null },
       ]);
-      expect(await world.store.getRun(runId)).toMatchObject({
-        status: "cancelled",
-        output: null,
-        error: null,
-        endedAt: at,
+      const run = await world.store.getRun(runId);
+      expect(run).toMatchObject({ status: "cancelled", output: null, endedAt: at });
+      expect(JSON.parse(run!.error!.json)).toEqual({
+        name: "PawlError",
+        code: "RUN_CANCELLED",
+        message: "user",
       });
       expect(await world.inbox(runId)).toMatchObject([{ id: message.id, takenSeq: 1 }]);
+    });
+
+    for (const data of [
+      null,
+      "user",
+      7,
+      ["reason"],
+      {},
+      { reason: null },
+      { reason: 7 },
+      { reason: { a: 1 } },
+    ]) {
+      test(`gives it no error without a reason in words: ${JSON.stringify(data)}`, async ({ world }) => {
+        const runId = await world.start();
+        await world.store.tell(world.message(runId, "cancel", { data: data === null ? null : json(data) }));
+        expect(await world.store.getRun(runId)).toMatchObject({ status: "cancelled", error: null });
+      });
+    }
+
+    test("ends several at once, each with its own reason", async ({ world }) => {
+      const runs = await Promise.all([world.start(), world.start(), world.start()]);
+      const reasons = ["one", null, 'quote " and \\u0001'];
+      await Promise.all(
+        runs.map((runId, index) =>
+          world.store.tell(world.message(runId, "cancel", { data: json({ reason: reasons[index] }) })),
+        ),
+      );
+      const ended = await Promise.all(runs.map((runId) => world.store.getRun(runId)));
+      expect(ended.map((run) => (run?.error ? JSON.parse(run.error.json).message : null))).toEqual(reasons);
     });
 
     test("ends it also while it waits for its start", async ({ world }) => {

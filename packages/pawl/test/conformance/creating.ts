@@ -64,7 +64,7 @@ export function describeCreating(test: StoreTest): void {
         isRaw: true,
         key: "order:1",
         tags: ["red", "a b"],
-        retry: { attempts: 2, initialMs: 0, maxMs: 5, factor: 1, jitter: false },
+        retry: { attempts: 2, initialMs: 0, maxMs: 5, factor: 1, jitter: false, delaysMs: [7] },
         startAt: now - 1,
         expiresAt: now + 5,
         deadlineAt: now + 6,

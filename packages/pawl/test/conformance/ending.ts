@@ -208,11 +208,9 @@ export function describeEnding(test: StoreTest): void {
         const delayed = await world.startChild(parent.runId, { startAt: (await world.now()) + 1_000 });
         const hints = await hintsOf(world, () => world.end(parent, status));
         for (const childId of [waiting, delayed]) {
-          expect(await world.store.getRun(childId)).toMatchObject({
-            status: "cancelled",
-            output: null,
-            error: null,
-          });
+          const child = await world.store.getRun(childId);
+          expect(child).toMatchObject({ status: "cancelled", output: null });
+          expect(JSON.parse(child!.error!.json)).toMatchObject({ code: "RUN_CANCELLED", message: "parent" });
           expect(await world.history(childId)).toMatchObject([
             { seq: 1, kind: "cancel_requested", data: { json: expect.stringContaining("parent") } },
             { seq: 2, kind: "cancelled", data: null },

@@ -1,7 +1,8 @@
+import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
 import { PawlError } from "../../src/core/error.ts";
 import { describeError, recordError, revive } from "../../src/core/recorded-error.ts";
-import { isRetryable, NonRetryableError } from "../../src/core/retry.ts";
+import { NonRetryableError, retryMarksOf } from "../../src/core/retry-error.ts";
 
 function copy(error: unknown): Error {
   return revive(describeError(error));
@@ -26,8 +27,8 @@ test("an error of Pawl is one again", () => {
 });
 
 test("an error that says that it is not to be retried still says so", () => {
-  expect(isRetryable(copy(new NonRetryableError("no")))).toBe(false);
-  expect(isRetryable(copy(new Error("yes")))).toBe(true);
+  expect(retryMarksOf(copy(new NonRetryableError("no")))).toEqual({ retryable: false });
+  expect(retryMarksOf(copy(new Error("yes")))).toEqual({});
 });
 
 test.each<[string, unknown, string]>([
@@ -59,10 +60,80 @@ test("an error that resists being read is recorded as far as it can be", () => {
   expect(copy(hostile)).toMatchObject({ name: "Error", message: "" });
 });
 
-test("a circle of causes ends, and no record is large", () => {
-  const error = new Error("x".repeat(1_000_000));
-  error.cause = error;
-  expect(recordError(error).json.length).toBeLessThan(300_000);
+test("a circle of causes ends where it began", () => {
+  const first = new Error("first");
+  first.cause = new Error("second", { cause: first });
+  const revived = copy(first);
+  expect(revived.cause).toMatchObject({ message: "second" });
+  expect((revived.cause as Error).cause).toBeUndefined();
+});
+
+test("no record is large, however much was thrown", () => {
+  const huge = "x".repeat(10_000_000);
+  const chain = Array.from({ length: 20 }).reduce<Error>(
+    (cause) => Object.assign(new Error(huge, { cause }), { code: huge, name: huge }),
+    new Error("root"),
+  );
+  const one = new Error(huge);
+  const many = Array.from({ length: 1_000 }, () => one);
+  const wide = new AggregateError(Array.from({ length: 100 }, () => new AggregateError(many)));
+  for (const thrown of [huge, { huge }, new Error(huge), chain, wide])
+    expect(recordError(thrown).json.length).toBeLessThan(100_000);
+});
+
+test("an AggregateError keeps what it is made of, circles and other values included", () => {
+  const inner = new AggregateError([new TypeError("deep")], "inner");
+  const error = new AggregateError([new RangeError("one"), "two", inner], "all failed");
+  error.errors.push(error);
+  const revived = copy(error) as AggregateError;
+  expect(revived).toMatchObject({ name: "AggregateError", message: "all failed" });
+  expect(revived.errors).toMatchObject([
+    { name: "RangeError", message: "one" },
+    { name: "NonError", message: "two" },
+    { name: "AggregateError", errors: [{ name: "TypeError", message: "deep" }] },
+  ]);
+});
+
+test("an error of another realm is an error", () => {
+  const foreign: unknown = runInNewContext(`
+    const error = new TypeError("foreign", { cause: new RangeError("why") });
+    error.code = "E_FOREIGN";
+    error;
+  `);
+  expect(foreign).not.toBeInstanceOf(Error);
+  const revived = copy(foreign);
+  expect(revived).toMatchObject({ name: "TypeError", message: "foreign", code: "E_FOREIGN" });
+  expect(revived.stack).toContain("foreign");
+  expect(revived.cause).toMatchObject({ name: "RangeError", message: "why" });
+});
+
+test("a cause that resists being read does not spoil the rest", () => {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  const revived = copy(new Error("outer", { cause: proxy }));
+  expect(revived).toMatchObject({
+    message: "outer",
+    cause: { name: "NonError", message: expect.stringContaining("cannot be described") },
+  });
+});
+
+test.each<[string, () => unknown, object]>([
+  ["a frozen error", () => Object.freeze(new Error("cold")), { name: "Error", message: "cold" }],
+  ["a proxy of an error", () => new Proxy(new TypeError("veiled"), {}), { message: "veiled" }],
+  ["an error without a prototype", () => Object.setPrototypeOf(new Error("bare"), null), { message: "bare" }],
+  ["a message that is no text", () => Object.assign(new Error("x"), { message: 7 }), { message: "" }],
+  ["a name that is no text", () => Object.assign(new Error("x"), { name: {} }), { name: "Error" }],
+  ["a code that is no number", () => Object.assign(new Error("x"), { code: Number.NaN }), { message: "x" }],
+  ["a null for a cause", () => new Error("x", { cause: null }), { cause: { message: "null" } }],
+  ["a class of one's own", () => new (class OddError extends Error {})("odd"), { message: "odd" }],
+])("of %s what can be kept is kept", (_name, thrown, kept) => {
+  expect(copy(thrown())).toMatchObject(kept);
+});
+
+test("a circular object is recorded", () => {
+  const circle: Record<string, unknown> = {};
+  circle["self"] = circle;
+  expect(copy(circle)).toMatchObject({ name: "NonError", message: "A value of type object was thrown" });
 });
 
 test("texts that a store cannot hold are mended", () => {

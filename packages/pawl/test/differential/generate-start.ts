@@ -43,7 +43,9 @@ export function generateRun(known: Knowledge, more: Partial<NewRun> = {}): NewRu
     isRaw: dice.chance(0.1),
     mustBeNew: dice.chance(0.2),
     tags: dice.chance(0.3) ? dice.some(["red", "blue", "green"]) : [],
-    retry: dice.chance(0.1) ? { attempts: 2, initialMs: 0, maxMs: 5, factor: 1, jitter: false } : null,
+    retry: dice.chance(0.1)
+      ? { attempts: 2, initialMs: 0, maxMs: 5, factor: 1, jitter: false, delaysMs: [7] }
+      : null,
     key: dice.chance(0.3) ? dice.pick(["k", "l", "m"]) : null,
     startAt: dice.chance(0.2) ? now + dice.pick([-1, 0, 1, 2_000]) : null,
     expiresAt: dice.chance(0.25) ? now + dice.between(0, 9_999) : null,

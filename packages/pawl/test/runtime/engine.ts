@@ -4,6 +4,7 @@ import { PawlError } from "../../src/core/error.ts";
 import type { RunEvent } from "../../src/core/event.ts";
 import { createIds, type RunId } from "../../src/core/ids.ts";
 import type { Log } from "../../src/core/log.ts";
+import type { RetryPolicy } from "../../src/core/retry.ts";
 import { createSeededRandom } from "../../src/core/seeded-random.ts";
 import type { Timers } from "../../src/core/timers.ts";
 import { createMemoryStore, type MemoryStore } from "../../src/memory/memory-store.ts";
@@ -38,7 +39,7 @@ export interface Engine {
   start(
     workflow: Workflow,
     input?: unknown,
-    options?: { readonly deadlineAt?: number; readonly key?: string },
+    options?: { readonly deadlineAt?: number; readonly key?: string; readonly retry?: RetryPolicy },
   ): Promise<RunId>;
   tell(runId: RunId, topic: Topic, data?: unknown): Promise<void>;
   /** Runs of a workflow, or all, newest first. */
@@ -238,7 +239,7 @@ export function createEngine(options: EngineOptions = {}): Engine {
     register(...added) {
       for (const workflow of added) workflows.set(`${workflow.name}@${workflow.version}`, workflow);
     },
-    async start(workflow, input, { deadlineAt, key } = {}) {
+    async start(workflow, input, { deadlineAt, key, retry } = {}) {
       engine.register(workflow);
       const id = ids.next();
       await store.createRuns([
@@ -250,6 +251,7 @@ export function createEngine(options: EngineOptions = {}): Engine {
           queue: workflow.queue,
           input: encode(input),
           key: key ?? null,
+          retry: retry ?? null,
           deadlineAt: deadlineAt ?? null,
         },
       ]);

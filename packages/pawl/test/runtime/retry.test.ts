@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { NonRetryableError } from "../../src/core/retry.ts";
+import { NonRetryableError } from "../../src/core/retry-error.ts";
 import { workflow } from "../../src/runtime/workflow.ts";
 import { createEngine } from "./engine.ts";
 import { createGate } from "./gate.ts";

@@ -171,9 +171,9 @@ describe("a worker", () => {
     expect(made({ workflows: [] })).toThrow(/"workflows" of worker must be a list/);
     expect(made({ workflows: [greet, twin] })).toThrow(/two different workflows/);
     expect(made({ concurency: 3 })).toThrow(/Did you mean "concurrency"/);
-    expect(made({ lease: "50ms" })).toThrow(/at least 100 ms/);
+    expect(made({ lease: "50ms" })).toThrow(/from "100ms" to "1d"/);
     expect(made({ heartbeat: "10s" })).toThrow(/at most half the lease/);
-    expect(made({ queues: [""] })).toThrow(/queue's name must not be empty/);
+    expect(made({ queues: [""] })).toThrow(/"queues.0" of worker must not be empty/);
   });
 });
 

@@ -1,0 +1,16 @@
+import type { Payload } from "./json.ts";
+
+/**
+ * The error of a run that was cancelled for a reason, which is its message; null where none was given. Postgres makes the
+ * same one for runs that have not begun: see `cancel_unbegun_v1`.
+ * @param data what the cancel said
+ */
+export function cancelError(data: Payload | null): Payload | null {
+  const said: unknown = data === null ? null : JSON.parse(data.json);
+  const reason = typeof said === "object" && said !== null && "reason" in said ? said.reason : null;
+  if (typeof reason !== "string") return null;
+  return {
+    json: JSON.stringify({ name: "PawlError", code: "RUN_CANCELLED", message: reason }),
+    notes: null,
+  };
+}
