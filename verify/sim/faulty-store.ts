@@ -119,6 +119,7 @@ export function createFaultyStore(store: Store, link: StoreLink): Store {
     getEnds: (runIds) => call("getEnds", () => store.getEnds(runIds)),
     listRuns: (filter) => call("listRuns", () => store.listRuns(filter)),
     loadHistory: (runId, afterSeq) => call("loadHistory", () => store.loadHistory(runId, afterSeq)),
+    listWorkers: (filter) => call("listWorkers", () => store.listWorkers(filter)),
     subscribe,
   };
 }

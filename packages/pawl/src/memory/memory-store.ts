@@ -14,7 +14,7 @@ import { createState } from "./state.ts";
 import { sweep } from "./sweep.ts";
 import { insertMessage, tell, wakeTold } from "./tell.ts";
 import { wakeDue } from "./wake-due.ts";
-import { heartbeat, registerWorker, retireWorker } from "./workers.ts";
+import { heartbeat, listWorkers, registerWorker, retireWorker } from "./workers.ts";
 
 export interface MemoryStoreOptions {
   /** The store's clock; parts of a ms are cut off. */
@@ -65,6 +65,7 @@ export function createMemoryStore({ clock, deliver = queueMicrotask }: MemorySto
     getEnds: (runIds) => transition(() => getEnds(state, runIds)),
     listRuns: (filter) => transition(() => listRuns(state, filter)),
     loadHistory: (runId, afterSeq) => transition(() => loadHistory(state, runId, afterSeq)),
+    listWorkers: (filter) => transition(() => listWorkers(state, filter)),
     subscribe: (listener) => hints.subscribe(listener),
 
     snapshot: () => takeSnapshot(state),

@@ -20,7 +20,7 @@ export function takeSnapshot(state: State): StoreSnapshot {
     ),
     keys: [...state.keys].map(([key, runId]) => ({ key, runId })).sort((a, b) => compareText(a.key, b.key)),
     workers: [...state.workers.values()]
-      .map((worker) => ({ ...worker }))
+      .map(({ id, leaseMs, heardAt, endedAt, heldAtEnd }) => ({ id, leaseMs, heardAt, endedAt, heldAtEnd }))
       .sort((a, b) => compareText(a.id, b.id)),
   };
 }

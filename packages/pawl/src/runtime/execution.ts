@@ -8,7 +8,7 @@ import { createHolding, Lost, type HoldingParts } from "./holding.ts";
 import { createInbox } from "./inbox.ts";
 import { createOrders } from "./orders.ts";
 import { createRunLog } from "./run-log.ts";
-import { createSteps } from "./steps.ts";
+import { createSteps, type RunningStep } from "./steps.ts";
 import type { Workflow } from "./workflow.ts";
 
 export type { Outcome } from "./ending.ts";
@@ -23,8 +23,9 @@ export interface Execution {
   drop(): void;
   /** Starts nothing new, and gives the run back as soon as none of its steps is running. */
   release(): void;
-  /** Keys of the steps in progress. */
-  runningSteps(): readonly string[];
+  stepsInProgress(): readonly RunningStep[];
+  /** Keys of the steps that ran at this instant of the process's clock, or have since. */
+  stepsSince(at: number): readonly string[];
 }
 
 export interface ExecutionDeps extends HoldingParts {
@@ -48,7 +49,7 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
   });
   const bell = createBell(deps.timers);
   const holding = createHolding(claimed, { ...deps, log });
-  const steps = createSteps({ claimed, holding, probe, log, ended: () => bell.ring() });
+  const steps = createSteps({ claimed, holding, probe, log, clock: deps.clock, ended: () => bell.ring() });
   let isReleasing = false;
 
   const execute = async (): Promise<Outcome> => {
@@ -112,6 +113,7 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
       isReleasing = true;
       bell.ring();
     },
-    runningSteps: () => steps.running(),
+    stepsInProgress: () => steps.inProgress(),
+    stepsSince: (at) => steps.ranSince(at),
   };
 }

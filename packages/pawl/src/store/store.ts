@@ -14,7 +14,15 @@ import type {
 } from "./lease.ts";
 import type { Message, NewMessage, TellAnswer } from "./message.ts";
 import type { CreateAnswer, NewRun, RunEnd, RunFilter, RunRecord } from "./run-record.ts";
-import type { Heartbeat, HeartbeatAnswer, NewWorker, SweepAnswer, SweepRequest } from "./worker-record.ts";
+import type {
+  Heartbeat,
+  HeartbeatAnswer,
+  NewWorker,
+  SweepAnswer,
+  SweepRequest,
+  WorkerFilter,
+  WorkerRecord,
+} from "./worker-record.ts";
 
 /**
  * Everything that can happen to a run, as named transitions. Each is atomic, fenced where a holder makes it, and
@@ -72,6 +80,8 @@ export interface Store {
   listRuns(filter: RunFilter): Promise<readonly RunRecord[]>;
   /** Events after `afterSeq`, in order. */
   loadHistory(runId: RunId, afterSeq: number): Promise<readonly RunEvent[]>;
+  /** Workers that have not ended, and those that ended lately; newest first. */
+  listWorkers(filter: WorkerFilter): Promise<readonly WorkerRecord[]>;
 
   // Hints
   /** Calls back with hints until the returned function is called. A hint may come late, twice or never. */

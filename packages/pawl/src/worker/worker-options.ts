@@ -24,6 +24,8 @@ export interface WorkerOptions {
   readonly heartbeat?: Duration;
   /** How often it looks for work that no notification announced. Default `"1s"`; up to 5 times rarer while idle. */
   readonly pollInterval?: Duration;
+  /** How often it stores its load, with a heartbeat. Default `"30s"`; 0 with every heartbeat. */
+  readonly sampleInterval?: Duration;
 }
 
 export interface WorkerSettings {
@@ -33,6 +35,7 @@ export interface WorkerSettings {
   readonly leaseMs: number;
   readonly heartbeatMs: number;
   readonly pollMs: number;
+  readonly sampleMs: number;
 }
 
 const shortestLeaseMs = 100;
@@ -49,6 +52,7 @@ export function readWorkerOptions(options: WorkerOptions): WorkerSettings {
     lease: checkDuration,
     heartbeat: checkDuration,
     pollInterval: checkDuration,
+    sampleInterval: checkDuration,
   });
   requireOptions("worker", options, ["workflows"]);
   const queues = [...new Set(options.queues ?? ["default"])];
@@ -72,6 +76,7 @@ export function readWorkerOptions(options: WorkerOptions): WorkerSettings {
     leaseMs,
     heartbeatMs,
     pollMs,
+    sampleMs: parseDuration(options.sampleInterval ?? "30s", "sampleInterval"),
   };
 }
 

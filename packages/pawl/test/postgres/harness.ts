@@ -17,7 +17,18 @@ export interface PostgresHarness extends StoreHarness {
   clear(): Promise<void>;
 }
 
-const tables = ["run", "ready", "lease", "parked", "event", "inbox", "key", "worker", "queue"];
+const tables = [
+  "run",
+  "ready",
+  "lease",
+  "parked",
+  "event",
+  "inbox",
+  "key",
+  "worker",
+  "worker_sample",
+  "queue",
+];
 
 /** A migrated schema whose clock stands still, in this database. */
 export async function createPostgresHarness(
