@@ -1,6 +1,13 @@
+import { readFileSync } from "node:fs";
 import { test } from "pawl-test-support";
 import { describe, expect } from "vitest";
 import { createPawl, workflow, type Pawl, type PawlEvent } from "../src/index.ts";
+
+const packageVersion = (
+  JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
+    readonly version: string;
+  }
+).version;
 
 const part = workflow({ name: "part", version: 1 }, async (ctx, count: number) =>
   ctx.step("double", () => count * 2),
@@ -68,7 +75,12 @@ describe("workers", () => {
       workflows: ["slow@2", "part@1"],
       concurrency: 7,
       leaseMs: 5_000,
-      settings: { pawl: "0.1.0", platform: `node ${process.versions.node}`, heartbeatMs: 50, pollMs: 1_000 },
+      settings: {
+        pawl: packageVersion,
+        platform: `node ${process.versions.node}`,
+        heartbeatMs: 50,
+        pollMs: 1_000,
+      },
       endedAt: null,
       longSteps: [{ runId: run.id, step: "export", beganAt: expect.any(Date) as Date }],
       sample: { held: 1, at: expect.any(Date) as Date },
@@ -82,24 +94,6 @@ describe("workers", () => {
     expect(await pawl.workers()).toMatchObject([{ isAlive: false, endedAt: expect.any(Date) as Date }]);
     const { rows } = await pool.query(`select count(*)::integer as count from ${schema}.worker_sample`);
     expect((rows[0] as { readonly count: number }).count).toBeGreaterThan(1);
-  });
-
-  test("a sample that cannot be stored does not hold up the heartbeat", async ({ pool, schema }) => {
-    const events: PawlEvent[] = [];
-    await using pawl = createPawl({
-      pool,
-      schema,
-      autoMigrate: true,
-      onEvent: (event) => events.push(event),
-    });
-    await pawl.migrate();
-    await pool.query(`drop table ${schema}.worker_sample`);
-    await pool.query(`create view ${schema}.worker_sample as select 1 as nothing`);
-    const worker = pawl.worker({ workflows: [part], lease: 300, heartbeat: 50, sampleInterval: 0 });
-    await worker.start();
-    await new Promise((resolve) => setTimeout(resolve, 900));
-    await worker.stop();
-    expect(events.map(({ kind }) => kind)).toEqual(["worker.started", "worker.stopped"]);
   });
 
   test("one that blocks the event loop is told of, with the step that did", async () => {
