@@ -1,3 +1,4 @@
+import type { Clock } from "../core/clock.ts";
 import type { Emit, PawlEvent } from "../core/pawl-event.ts";
 import { delay, type Timers } from "../core/timers.ts";
 import type { Crew } from "./crew.ts";
@@ -63,26 +64,37 @@ export function createRunTally(passOn: Emit | undefined): RunTally {
 
 /**
  * Resolves with true when nothing is left to do: a sweep, a look at what is due and a look at all that can be claimed,
- * begun one after the other while nothing was held, have brought nothing, and nothing is due within `lingerMs`.
- * With false once the signal aborts.
+ * begun one after the other while nothing was held, have brought nothing, and nothing is due within `lingerMs` of when
+ * that was first so. With false once the signal aborts.
  */
 export async function waitUntilIdle(
   crew: Crew,
   tally: RunTally,
-  terms: { readonly timers: Timers; readonly lingerMs: number; readonly signal: AbortSignal },
+  terms: {
+    readonly clock: Clock;
+    readonly timers: Timers;
+    readonly lingerMs: number;
+    readonly signal: AbortSignal;
+  },
 ): Promise<boolean> {
   const { executor, slots, sweeper, dueTimer, claimLoop } = crew;
-  const { signal, lingerMs } = terms;
+  const { clock, signal, lingerMs } = terms;
   const isOver = (): boolean => signal.aborted;
+  // What is due may be for others to execute: it must not keep this worker waiting again and again.
+  let lingersUntil: number | null = null;
   while (!isOver()) {
     await unlessAborted(executor.ended(), signal);
     const { claimed } = tally.counts();
     for (const loop of [sweeper, dueTimer, claimLoop]) await unlessAborted(loop.turned(), signal);
     if (isOver()) break;
-    if (!slots.isEmpty || tally.counts().claimed !== claimed) continue;
-    const dueInMs = dueTimer.dueInMs();
-    if (dueInMs > lingerMs) return true;
-    await delay(terms.timers, Math.max(1, dueInMs), signal);
+    if (!slots.isEmpty || tally.counts().claimed !== claimed) {
+      lingersUntil = null;
+      continue;
+    }
+    lingersUntil ??= clock.now() + lingerMs;
+    const dueInMs = Math.max(1, dueTimer.dueInMs());
+    if (clock.now() + dueInMs > lingersUntil) return true;
+    await delay(terms.timers, dueInMs, signal);
   }
   return false;
 }

@@ -18,7 +18,7 @@ export interface StopOptions {
 export interface UntilIdleOptions {
   /** After this long it takes no more runs, and stops as `stop()` does. Default: as long as there is work. */
   readonly timeout?: Duration;
-  /** Waits for runs that are due within this time. Default 0: only for what is due now. */
+  /** Once nothing else is left it waits this long, but only for runs that are due until then. Default 0. */
   readonly linger?: Duration;
 }
 
@@ -41,7 +41,7 @@ export interface Worker {
 /** Executes runs until it is stopped. */
 export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
   const settings = readWorkerOptions(options);
-  const { timers } = deps;
+  const { clock, timers } = deps;
   let crew: Crew | null = null;
   let starting: Promise<void> | null = null;
   let stopping: Promise<void> | null = null;
@@ -135,7 +135,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
       let isIdle = false;
       try {
         await start();
-        isIdle = await waitUntilIdle(crew, tally, { timers, lingerMs, signal: stopAsked.signal });
+        isIdle = await waitUntilIdle(crew, tally, { clock, timers, lingerMs, signal: stopAsked.signal });
       } finally {
         cancelTimeout();
         await stop();

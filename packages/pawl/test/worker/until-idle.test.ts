@@ -89,6 +89,17 @@ describe("a worker that runs until it is idle", () => {
     expect([await soon.status(), await later.status()]).toEqual(["completed", "waiting"]);
   });
 
+  test("does not linger for ever over what others will execute", async () => {
+    const world = createManualWorld();
+    const theirs = workflow({ name: "theirs", version: 1 }, async () => {});
+    for (let ms = 100; ms <= 60_000; ms += 100) await world.client.start(theirs, undefined, { delay: ms });
+    const done = watch(world.worker({ workflows: [job] }).runUntilIdle({ linger: "1s" }));
+    await world.advance("900ms");
+    expect(done.value).toBeNull();
+    await world.advance("300ms");
+    expect(done.value).toEqual(nothing);
+  });
+
   test("takes over what dead workers held, suspects one at a time", async () => {
     const world = createManualWorld();
     const runs = await Promise.all(Array.from({ length: 3 }, () => world.client.start(job)));
