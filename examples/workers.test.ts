@@ -1,5 +1,6 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { createPawl, ref } from "pawl";
 import { test } from "pawl-test-support";
 import { describe, expect } from "vitest";
@@ -64,4 +65,18 @@ describe("the programs that the guide to workers shows", () => {
       expect((await pawl.workers()).filter(({ isAlive }) => isAlive)).toEqual([]);
     },
   );
+
+  test("the second signal does not wait for what runs", { timeout: 40_000 }, async ({ database }) => {
+    await using pawl = createPawl({ url: database.url });
+    const program = run("workers/serve.ts", database.url);
+    await expect.poll(() => program.output(), { timeout: 20_000 }).toContain("Ready");
+    const started = await pawl.start(report, 1_000_000, { queue: "reports" });
+    await expect.poll(() => started.status(), { timeout: 10_000 }).toBe("running");
+    program.process.kill("SIGTERM");
+    await pause(500);
+    expect(program.process.exitCode).toBeNull();
+    program.process.kill("SIGTERM");
+    expect({ code: await program.ended, output: program.output() }).toMatchObject({ code: 0 });
+    expect(await started.status()).toBe("pending");
+  });
 });

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { workflow } from "pawl";
 
 /** A plain job: one step, on a queue of its own. */
@@ -9,7 +10,8 @@ export const sendReport = workflow(
   },
 );
 
+/** Stands for something slow. It heeds the signal, so that nobody has to wait for it in vain. */
 async function render(week: number, signal: AbortSignal): Promise<number> {
-  signal.throwIfAborted();
+  await pause(week, undefined, { signal });
   return week + 2;
 }
