@@ -7,7 +7,13 @@ import { join } from "node:path";
 import { emit } from "./generated-file.mjs";
 
 const root = join(import.meta.dirname, "..");
-const pages = ["README.md", "docs/writing-workflows.md", "docs/values.md", "docs/failing.md"];
+const pages = [
+  "README.md",
+  "docs/writing-workflows.md",
+  "docs/values.md",
+  "docs/failing.md",
+  "docs/workers.md",
+];
 
 for (const page of pages) {
   const text = await readFile(join(root, page), "utf8");

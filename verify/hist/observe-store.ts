@@ -206,6 +206,7 @@ export function observeStore(store: Store, process: string, observer: StoreObser
       note("ok", { op: "load", run: runId, facts });
       return events;
     },
+    listWorkers: (filter) => store.listWorkers(filter),
     subscribe: (listener) => store.subscribe(listener),
   };
 }

@@ -227,19 +227,24 @@ create table {schema}.worker (
   concurrency     integer     not null,
   held_at_end     integer,                         -- begun leases when it was found dead
   host            text        not null,
-  queues          text[]      not null
+  queues          text[]      not null,
+  workflows       text[]      not null default '{}', -- what it can execute, as name@version
+  settings        json,                            -- versions and settings, for people
+  long_steps      json                             -- steps running for longer than a heartbeat; null: none
 ) with (fillfactor = 70);
 
--- Serves: sweep.
+-- Serves: sweep, list_workers.
 create index worker_unswept on {schema}.worker (id) where swept_at is null;
+-- Serves: list_workers.
+create index worker_ended on {schema}.worker (ended_at) where ended_at is not null;
 
 create table {schema}.worker_sample (
   worker_id       uuid        not null,
   at              timestamptz not null,
   held            integer     not null,
   memory_bytes    bigint,
-  cpu_ratio       real,
-  settings        json,
+  cpu_ratio       real,                            -- 1 is one core
+  lag_ms          real,                            -- the longest that the event loop was late
   primary key (worker_id, at)
 );
 

@@ -2,24 +2,26 @@
 
 -- Locks: what it inserts. An id that exists is left alone.
 create function {schema}.register_worker_v1(
-  p_worker uuid, p_lease_ms integer, p_host text, p_pid integer, p_queues text[], p_concurrency integer)
+  p_worker uuid, p_lease_ms integer, p_host text, p_pid integer, p_queues text[], p_concurrency integer,
+  p_workflows text[], p_settings json)
 returns void
 language plpgsql
 set search_path = pg_catalog
 as $$
 begin
-  insert into {schema}.worker (id, started_at, heard_at, lease_ms, host, pid, queues, concurrency)
-  values (p_worker, {clock}, {clock}, p_lease_ms, p_host, p_pid, p_queues, p_concurrency)
+  insert into {schema}.worker (id, started_at, heard_at, lease_ms, host, pid, queues, concurrency, workflows, settings)
+  values (p_worker, {clock}, {clock}, p_lease_ms, p_host, p_pid, p_queues, p_concurrency, p_workflows, p_settings)
   on conflict do nothing;
 end
 $$;
 
 -- Keeps a worker's leases alive, unless it has expired: an expired one is never revived. Compares the leases with those
 -- the worker knows: 'returned' ones had their claim's answer lost, 'lost' ones are gone, 'told' ones have news.
--- Answers a row a run, and a last row 'alive' or 'expired' with the time.
+-- Answers a row a run, and a last row 'alive' or 'expired' with the time. A sample that cannot be stored is dropped.
 -- Locks: the worker's row, then unknown leases (skip locked). Index: worker_pkey, lease_worker.
 create function {schema}.heartbeat_v1(
-  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_claims_known_to_ms float8)
+  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_claims_known_to_ms float8,
+  p_long_steps json, p_sample json)
 returns table (run_id uuid, news text, now_ms float8)
 language plpgsql
 set search_path = pg_catalog
@@ -38,12 +40,23 @@ begin
   perform 1 from {schema}.worker w where w.id = p_worker for no key update;
   v_now := {clock};
   update {schema}.worker w
-     set heard_at = v_now
+     set heard_at = v_now, long_steps = p_long_steps
    where w.id = p_worker and w.ended_at is null
      and w.heard_at > v_now - w.lease_ms * interval '1 millisecond';
   if not found then
     return query select null::uuid, 'expired'::text, floor(extract(epoch from v_now) * 1000)::float8;
     return;
+  end if;
+
+  if p_sample is not null then
+    begin
+      insert into {schema}.worker_sample (worker_id, at, held, memory_bytes, cpu_ratio, lag_ms)
+      select p_worker, v_now, s.held, s.memory_bytes, s.cpu_ratio, s.lag_ms
+        from json_to_record(p_sample) as s (held integer, memory_bytes bigint, cpu_ratio real, lag_ms real)
+      on conflict do nothing;
+    exception when others then
+      null;
+    end;
   end if;
 
   -- Compared as sets: as a join it may cost the product of both.
@@ -107,6 +120,47 @@ begin
                    order by l.run_id for update);
   perform {schema}.return_leases_v1(p_shard, v_now, v_runs);
   update {schema}.worker w set ended_at = coalesce(w.ended_at, v_now), swept_at = v_now where w.id = p_worker;
+end
+$$;
+
+-- Workers that have not ended, and those that ended lately, newest first, each with its last sample. Only reads.
+-- Index: worker_unswept, worker_ended, worker_pkey, worker_sample_pkey.
+create function {schema}.list_workers_v1(p_ended_within_ms float8, p_limit integer)
+returns table (id uuid, host text, pid integer, queues text[], workflows text[], concurrency integer, lease_ms float8,
+               settings text, started_ms float8, heard_ms float8, ended_ms float8, is_alive boolean, long_steps text,
+               sample_ms float8, sample_held integer, memory_bytes float8, cpu_ratio float8, lag_ms float8)
+language plpgsql
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := {clock};
+  v_ids uuid[];
+begin
+  v_ids := array(select w.id from {schema}.worker w where w.swept_at is null
+                  union
+                 select w.id from {schema}.worker w where w.ended_at >= v_now - p_ended_within_ms * interval '1 millisecond');
+  return query
+  select w.id, w.host, w.pid, w.queues, w.workflows, w.concurrency, w.lease_ms::float8, w.settings::text,
+         floor(extract(epoch from w.started_at) * 1000)::float8, floor(extract(epoch from w.heard_at) * 1000)::float8,
+         floor(extract(epoch from w.ended_at) * 1000)::float8,
+         w.ended_at is null and w.heard_at > v_now - w.lease_ms * interval '1 millisecond',
+         w.long_steps::text, floor(extract(epoch from s.at) * 1000)::float8, s.held, s.memory_bytes::float8,
+         s.cpu_ratio::float8, s.lag_ms::float8
+    from {schema}.worker w
+    left join lateral (
+      select s.at, s.held, s.memory_bytes, s.cpu_ratio, s.lag_ms
+        from {schema}.worker_sample s
+       where s.worker_id = w.id
+       order by s.at desc
+       limit 1) s on true
+   where w.id = any (v_ids)
+     and (w.ended_at is null or w.ended_at >= v_now - p_ended_within_ms * interval '1 millisecond')
+   order by w.started_at desc, w.id desc
+   limit p_limit;
 end
 $$;
 

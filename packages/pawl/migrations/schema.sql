@@ -234,6 +234,9 @@ create table pawl.worker (
   held_at_end     integer,
   host            text not null,
   queues          text[] not null,
+  workflows       text[] default '{}'::text[] not null,
+  settings        json,
+  long_steps      json,
   constraint worker_pkey PRIMARY KEY (id)
 ) with (fillfactor=70);
 
@@ -243,7 +246,7 @@ create table pawl.worker_sample (
   held            integer not null,
   memory_bytes    bigint,
   cpu_ratio       real,
-  settings        json,
+  lag_ms          real,
   constraint worker_sample_pkey PRIMARY KEY (worker_id, at)
 );
 
@@ -270,6 +273,8 @@ CREATE INDEX run_parent ON pawl.run USING btree (parent_id) WHERE (parent_id IS 
 CREATE INDEX stopped_error ON pawl.stopped USING btree (error_code, run_id) WHERE (error_code IS NOT NULL);
 
 CREATE INDEX stopped_status ON pawl.stopped USING btree (status, run_id);
+
+CREATE INDEX worker_ended ON pawl.worker USING btree (ended_at) WHERE (ended_at IS NOT NULL);
 
 CREATE INDEX worker_unswept ON pawl.worker USING btree (id) WHERE (swept_at IS NULL);
 
@@ -1059,7 +1064,7 @@ begin
 end
 $function$;
 
-create function pawl.heartbeat_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_claims_known_to_ms double precision)
+create function pawl.heartbeat_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_claims_known_to_ms double precision, p_long_steps json, p_sample json)
  RETURNS TABLE(run_id uuid, news text, now_ms double precision)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -1078,12 +1083,23 @@ begin
   perform 1 from "pawl".worker w where w.id = p_worker for no key update;
   v_now := clock_timestamp();
   update "pawl".worker w
-     set heard_at = v_now
+     set heard_at = v_now, long_steps = p_long_steps
    where w.id = p_worker and w.ended_at is null
      and w.heard_at > v_now - w.lease_ms * interval '1 millisecond';
   if not found then
     return query select null::uuid, 'expired'::text, floor(extract(epoch from v_now) * 1000)::float8;
     return;
+  end if;
+
+  if p_sample is not null then
+    begin
+      insert into "pawl".worker_sample (worker_id, at, held, memory_bytes, cpu_ratio, lag_ms)
+      select p_worker, v_now, s.held, s.memory_bytes, s.cpu_ratio, s.lag_ms
+        from json_to_record(p_sample) as s (held integer, memory_bytes bigint, cpu_ratio real, lag_ms real)
+      on conflict do nothing;
+    exception when others then
+      null;
+    end;
   end if;
 
   -- Compared as sets: as a join it may cost the product of both.
@@ -1248,6 +1264,43 @@ begin
     from unnest(v_found) with ordinality f (id, place)
    cross join lateral (
      select r from "pawl".runs r where r.shard = p_shard and r.id = f.id offset 0) r;
+end
+$function$;
+
+create function pawl.list_workers_v1(p_ended_within_ms double precision, p_limit integer)
+ RETURNS TABLE(id uuid, host text, pid integer, queues text[], workflows text[], concurrency integer, lease_ms double precision, settings text, started_ms double precision, heard_ms double precision, ended_ms double precision, is_alive boolean, long_steps text, sample_ms double precision, sample_held integer, memory_bytes double precision, cpu_ratio double precision, lag_ms double precision)
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off'
+AS $function$
+#variable_conflict use_column
+declare
+  v_now timestamptz := clock_timestamp();
+  v_ids uuid[];
+begin
+  v_ids := array(select w.id from "pawl".worker w where w.swept_at is null
+                  union
+                 select w.id from "pawl".worker w where w.ended_at >= v_now - p_ended_within_ms * interval '1 millisecond');
+  return query
+  select w.id, w.host, w.pid, w.queues, w.workflows, w.concurrency, w.lease_ms::float8, w.settings::text,
+         floor(extract(epoch from w.started_at) * 1000)::float8, floor(extract(epoch from w.heard_at) * 1000)::float8,
+         floor(extract(epoch from w.ended_at) * 1000)::float8,
+         w.ended_at is null and w.heard_at > v_now - w.lease_ms * interval '1 millisecond',
+         w.long_steps::text, floor(extract(epoch from s.at) * 1000)::float8, s.held, s.memory_bytes::float8,
+         s.cpu_ratio::float8, s.lag_ms::float8
+    from "pawl".worker w
+    left join lateral (
+      select s.at, s.held, s.memory_bytes, s.cpu_ratio, s.lag_ms
+        from "pawl".worker_sample s
+       where s.worker_id = w.id
+       order by s.at desc
+       limit 1) s on true
+   where w.id = any (v_ids)
+     and (w.ended_at is null or w.ended_at >= v_now - p_ended_within_ms * interval '1 millisecond')
+   order by w.started_at desc, w.id desc
+   limit p_limit;
 end
 $function$;
 
@@ -1888,14 +1941,14 @@ begin
 end
 $function$;
 
-create function pawl.register_worker_v1(p_worker uuid, p_lease_ms integer, p_host text, p_pid integer, p_queues text[], p_concurrency integer)
+create function pawl.register_worker_v1(p_worker uuid, p_lease_ms integer, p_host text, p_pid integer, p_queues text[], p_concurrency integer, p_workflows text[], p_settings json)
  RETURNS void
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
 AS $function$
 begin
-  insert into "pawl".worker (id, started_at, heard_at, lease_ms, host, pid, queues, concurrency)
-  values (p_worker, clock_timestamp(), clock_timestamp(), p_lease_ms, p_host, p_pid, p_queues, p_concurrency)
+  insert into "pawl".worker (id, started_at, heard_at, lease_ms, host, pid, queues, concurrency, workflows, settings)
+  values (p_worker, clock_timestamp(), clock_timestamp(), p_lease_ms, p_host, p_pid, p_queues, p_concurrency, p_workflows, p_settings)
   on conflict do nothing;
 end
 $function$;

@@ -1,11 +1,21 @@
 import { hostname } from "node:os";
 import type pg from "pg";
 import { createClient, type Client } from "./client/client.ts";
+import { checkHealth, type Health } from "./client/health.ts";
 import { noProbe } from "./core/crash-point.ts";
 import { PawlError } from "./core/error.ts";
 import { createIds } from "./core/ids.ts";
 import { guardLog, silentLog, type Log } from "./core/log.ts";
-import { checkFlag, checkInteger, checkOptions, type Check, type Rule } from "./core/options.ts";
+import {
+  checkDuration,
+  checkFlag,
+  checkFunction,
+  checkInteger,
+  checkOptions,
+  type Check,
+  type Rule,
+} from "./core/options.ts";
+import { createEmit, type Emit, type PawlEvent } from "./core/pawl-event.ts";
 import type { PayloadCodec } from "./core/payload-codec.ts";
 import { createPayloads } from "./core/payloads.ts";
 import { createMemoryStore } from "./memory/memory-store.ts";
@@ -13,15 +23,18 @@ import type { MigrateAnswer, MigrateOptions } from "./postgres/migrate.ts";
 import { createPostgresStore, type PostgresStore } from "./postgres/postgres-store.ts";
 import { identifierFault } from "./postgres/schema-name.ts";
 import { createStoreClock } from "./store/store-clock.ts";
+import type { StoreReport } from "./store/store-report.ts";
 import type { Store } from "./store/store.ts";
 import { systemClock } from "./system/system-clock.ts";
+import { startSystemLoad } from "./system/system-load.ts";
 import { systemRandom } from "./system/system-random.ts";
 import { systemSettle } from "./system/system-settle.ts";
 import { systemTimers } from "./system/system-timers.ts";
 import type { WorkerOptions } from "./worker/worker-options.ts";
-import { createWorker, type Worker } from "./worker/worker.ts";
+import { createWorker, type StopOptions, type Worker } from "./worker/worker.ts";
 
 export type { Client, ListFilter, StartArguments } from "./client/client.ts";
+export type { Health } from "./client/health.ts";
 export { ref, type RefOptions } from "./client/ref.ts";
 export type {
   ResultOptions,
@@ -34,12 +47,15 @@ export type {
 export type { HistoryEvent, Run } from "./client/run.ts";
 export type { StartOptions } from "./client/start-options.ts";
 export { aesGcmCodec, type AesGcmKey, type AesGcmOptions } from "./codec/aes-gcm-codec.ts";
+export type { WorkerView } from "./client/worker-view.ts";
 export type { Duration } from "./core/duration.ts";
 export { PawlError, type ErrorCode } from "./core/error.ts";
 export type { EventKind } from "./core/event.ts";
 export type { RunId } from "./core/ids.ts";
 export type { Log } from "./core/log.ts";
+export type { PawlEvent, StepPlace } from "./core/pawl-event.ts";
 export type { PayloadCodec, PayloadPlace } from "./core/payload-codec.ts";
+export type { RecordedError } from "./core/recorded-error.ts";
 export { NonRetryableError, RetryAfterError, type RetryAfterOptions } from "./core/retry-error.ts";
 export type { RetryOptions, WorkflowRetryOptions } from "./core/retry.ts";
 export type { EndStatus, RunStatus } from "./core/run-status.ts";
@@ -54,7 +70,8 @@ export {
   type WorkflowOptions,
 } from "./runtime/workflow.ts";
 export type { WorkerOptions } from "./worker/worker-options.ts";
-export type { StopOptions, Worker } from "./worker/worker.ts";
+export type { IdleSummary } from "./worker/until-idle.ts";
+export type { StopOptions, UntilIdleOptions, Worker } from "./worker/worker.ts";
 
 /** A pool of the `pg` package. */
 export interface PostgresPool {
@@ -87,6 +104,11 @@ export interface PawlOptions {
   readonly codec?: PayloadCodec;
   /** Default: silent. */
   readonly log?: Log;
+  /**
+   * Is told what this process does, for metrics and alerts: called at once, after it is in the database. What it throws
+   * is logged and changes nothing; it should be quick. Default: nobody is told.
+   */
+  readonly onEvent?: (event: PawlEvent) => unknown;
 }
 
 const mostPayloadBytes = 64 * 1024 * 1024;
@@ -100,8 +122,13 @@ export interface Pawl extends Omit<Client, "close"> {
   worker(options: WorkerOptions): Worker;
   /** Brings the schema up to date. Safe to call from many processes at once. @throws {PawlError} `INVALID_OPTION`, `CLOSED` */
   migrate(options?: MigrateOptions): Promise<MigrateAnswer>;
-  /** Stops its workers, then lets go of the database. Runs go on elsewhere, or when a worker is next started. */
-  close(): Promise<void>;
+  /** How the database, its schema and the connections to it are doing. Never rejects: for readiness checks. */
+  health(): Promise<Health>;
+  /**
+   * Stops its workers as their `stop` does, then lets go of the database. Runs go on elsewhere, or when a worker is next
+   * started. A second call with a shorter timeout shortens the wait. @throws {PawlError} `INVALID_OPTION`
+   */
+  close(options?: StopOptions): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -115,7 +142,8 @@ export interface Pawl extends Omit<Client, "close"> {
 export function createPawl(given: PawlOptions): Pawl {
   const options = readPawlOptions(given);
   const log = options.log === undefined ? silentLog : guardLog(options.log);
-  const store = options.memory === true ? createMemory() : createPostgres(options, log);
+  const emit = options.onEvent && createEmit(options.onEvent, log);
+  const store = options.memory === true ? createMemory() : createPostgres(options, log, emit);
   const storeClock = createStoreClock(systemClock, store);
   const ids = createIds(() => storeClock.now(), systemRandom);
   const seams = {
@@ -127,6 +155,7 @@ export function createPawl(given: PawlOptions): Pawl {
     ids,
     log,
     payloads: createPayloads({ maxBytes: options.maxPayloadBytes, codec: options.codec }),
+    emit,
   };
   const workers = new Set<Worker>();
   let migrated: Promise<unknown> | null = null;
@@ -143,25 +172,49 @@ export function createPawl(given: PawlOptions): Pawl {
 
   const client = createClient({ ...seams, ready });
 
-  const shutDown = async (): Promise<void> => {
-    await Promise.all([...workers].map((worker) => worker.stop()));
+  const stopWorkers = async (stopOptions?: StopOptions): Promise<void> => {
+    await Promise.all([...workers].map((worker) => worker.stop(stopOptions)));
+  };
+  const shutDown = async (stopOptions?: StopOptions): Promise<void> => {
+    await stopWorkers(stopOptions);
     await client.close();
     await store.close();
   };
-  const close = (): Promise<void> => (closing ??= shutDown());
+  const close = async (stopOptions: StopOptions = {}): Promise<void> => {
+    checkOptions("close", stopOptions, { timeout: checkDuration });
+    if (closing !== null) await stopWorkers(stopOptions);
+    await (closing ??= shutDown(stopOptions));
+  };
+
+  let isPoolerReported = false;
+  const reportPooler = (): void => {
+    if (isPoolerReported || !store.isPooled()) return;
+    isPoolerReported = true;
+    log.info("A transaction pooler is between this worker and the database: statements are not prepared.");
+  };
 
   return {
     ...client,
     worker(workerOptions) {
       if (closing !== null) throw closed();
-      const place = { host: hostname(), pid: process.pid };
+      const place = { host: hostname(), pid: process.pid, platform: `node ${process.versions.node}` };
       const worker = createWorker(
-        { ...seams, ...place, probe: noProbe, settle: systemSettle },
+        { ...seams, ...place, probe: noProbe, settle: systemSettle, startLoad: startSystemLoad },
         workerOptions,
       );
       workers.add(worker);
       return {
-        start: () => ready().then(() => worker.start()),
+        async start() {
+          await ready();
+          await worker.start();
+          reportPooler();
+        },
+        async runUntilIdle(idleOptions) {
+          await ready();
+          const summary = await worker.runUntilIdle(idleOptions);
+          workers.delete(worker);
+          return summary;
+        },
         async stop(stopOptions) {
           await worker.stop(stopOptions);
           workers.delete(worker);
@@ -176,8 +229,9 @@ export function createPawl(given: PawlOptions): Pawl {
       if (closing !== null) throw closed();
       return store.migrate(checked);
     },
+    health: () => checkHealth({ ...seams, examine: () => store.examine() }),
     close,
-    [Symbol.asyncDispose]: close,
+    [Symbol.asyncDispose]: () => close(),
   };
 }
 
@@ -185,17 +239,26 @@ function closed(): PawlError {
   return new PawlError("CLOSED", "This Pawl is closed; make a new one.");
 }
 
-type OwnedStore = Store & Pick<PostgresStore, "migrate" | "close">;
+type OwnedStore = Store & Pick<PostgresStore, "migrate" | "isPooled" | "examine" | "close">;
 
 function createMemory(): OwnedStore {
+  const store = createMemoryStore({ clock: systemClock });
+  const examine = async (): Promise<StoreReport> => {
+    const workers = await store.listWorkers({ endedWithinMs: 0, limit: Number.MAX_SAFE_INTEGER });
+    const aliveWorkers = workers.filter(({ isAlive }) => isAlive).length;
+    const schema = { version: 0, wantedVersion: 0, unsafeSettings: [] };
+    return { now: await store.now(), ...schema, aliveWorkers, isPooled: false, listening: "live" };
+  };
   return {
-    ...createMemoryStore({ clock: systemClock }),
+    ...store,
+    examine,
+    isPooled: () => false,
     migrate: () => Promise.resolve({ applied: [], version: 0 }),
     close: () => Promise.resolve(),
   };
 }
 
-function createPostgres(options: PawlOptions, log: Log): OwnedStore {
+function createPostgres(options: PawlOptions, log: Log, emit: Emit | undefined): OwnedStore {
   const { url, pool, schema, connections, listenUrl, listen } = options;
   return createPostgresStore({
     ...(url !== undefined && url !== "" && { url }),
@@ -207,6 +270,11 @@ function createPostgres(options: PawlOptions, log: Log): OwnedStore {
     timers: systemTimers,
     random: systemRandom,
     log,
+    onListenChange: (state) => {
+      const at = new Date();
+      if (state === "live") emit?.({ kind: "listen.restored", at });
+      else emit?.({ kind: "listen.lost", at, isPooled: state === "pooled" });
+    },
   });
 }
 
@@ -275,6 +343,7 @@ function readPawlOptions(options: PawlOptions): PawlOptions {
       maxPayloadBytes: checkInteger(1, mostPayloadBytes),
       codec: checkCodec,
       log: checkLog,
+      onEvent: checkFunction,
     },
     { rules: [onePlace] },
   );

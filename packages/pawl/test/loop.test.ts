@@ -40,6 +40,41 @@ describe("a loop", () => {
     expect(ends).toHaveLength(3);
   });
 
+  test("whoever awaits a turn gets one that began later, succeeded, and led to a rest", async () => {
+    const world = createManualWorld();
+    const ends: ((restMs: number | null) => void)[] = [];
+    const loop = createLoop("work", world.seams(), async () => {
+      const restMs = await new Promise<number | null>((resolve) => ends.push(resolve));
+      if (restMs === null) throw new Error("not today");
+      return restMs;
+    });
+    let hasTurned = false;
+    const endTurn = async (restMs: number | null): Promise<void> => {
+      ends.at(-1)?.(restMs);
+      await world.advance("1s");
+    };
+    loop.start();
+    await world.rest();
+    void loop.turned().then(() => (hasTurned = true));
+    await endTurn(1_000_000);
+    await endTurn(null);
+    await endTurn(0);
+    expect(hasTurned).toBe(false);
+    await endTurn(1_000_000);
+    expect(hasTurned).toBe(true);
+    expect(ends).toHaveLength(4);
+  });
+
+  test("whoever awaits a turn of a loop that stops waits no longer", async () => {
+    const world = createManualWorld();
+    const loop = createLoop("work", world.seams(), () => Promise.reject(new Error("never")));
+    loop.start();
+    const turned = loop.turned();
+    await loop.stop();
+    await turned;
+    await loop.turned();
+  });
+
   test("a turn that fails is tried again after a growing pause, which no poke shortens", async () => {
     const world = createManualWorld();
     const turnsAt: number[] = [];

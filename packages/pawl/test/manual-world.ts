@@ -2,7 +2,9 @@ import { createClient, type Client } from "../src/client/client.ts";
 import { noProbe, type Probe } from "../src/core/crash-point.ts";
 import { parseDuration, type Duration } from "../src/core/duration.ts";
 import { createIds } from "../src/core/ids.ts";
+import type { LoadMeter } from "../src/core/load.ts";
 import type { Log } from "../src/core/log.ts";
+import type { Emit } from "../src/core/pawl-event.ts";
 import type { Random } from "../src/core/random.ts";
 import type { Timers } from "../src/core/timers.ts";
 import { createMemoryStore, type MemoryStore } from "../src/memory/memory-store.ts";
@@ -40,6 +42,8 @@ export interface ManualWorld {
 interface WorldView {
   readonly store?: Store;
   readonly probe?: Probe;
+  readonly emit?: Emit;
+  readonly startLoad?: () => LoadMeter;
 }
 
 interface PlannedCall {
@@ -81,8 +85,9 @@ export function createManualWorld(): ManualWorld {
     const seen = view.store ?? store;
     const storeClock = createStoreClock(clock, seen);
     const ids = createIds(() => storeClock.now(), random);
-    const { probe = noProbe } = view;
-    return { store: seen, storeClock, clock, timers, random, ids, log, probe, settle, host: "test", pid: 1 };
+    const { probe = noProbe, emit, startLoad } = view;
+    const place = { host: "test", pid: 1, ...(startLoad !== undefined && { startLoad }) };
+    return { store: seen, storeClock, clock, timers, random, ids, log, probe, settle, emit, ...place };
   };
 
   return {

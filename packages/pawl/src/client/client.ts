@@ -12,6 +12,7 @@ import {
   invalidOption,
   type Check,
 } from "../core/options.ts";
+import type { Emit } from "../core/pawl-event.ts";
 import { placeOfMessage } from "../core/payload-codec.ts";
 import { plainPayloads, type Payloads } from "../core/payloads.ts";
 import { retryUnavailable } from "../core/retry-unavailable.ts";
@@ -34,6 +35,7 @@ import type { RunHandle, SignalOptions } from "./run-handle.ts";
 import { resultOf } from "./run-result.ts";
 import { readHistory, readRun, type Run } from "./run.ts";
 import { readStartOptions, type StartOptions } from "./start-options.ts";
+import { readWorker, type WorkerView } from "./worker-view.ts";
 
 export interface ClientDeps extends LoopSeams {
   readonly store: Store;
@@ -44,6 +46,8 @@ export interface ClientDeps extends LoopSeams {
   readonly payloads?: Payloads;
   /** Awaited before every call to the store. Default: nothing is. */
   readonly ready?: () => Promise<void>;
+  /** Is told what happens. Default: nobody is. */
+  readonly emit?: Emit | undefined;
 }
 
 /** What `start` takes after the workflow: an input that may be undefined may be left out. */
@@ -92,6 +96,8 @@ export interface Client {
   pause(runId: RunId): Promise<void>;
   /** @throws {PawlError} `RUN_NOT_FOUND`, `RUN_ENDED` */
   resume(runId: RunId): Promise<void>;
+  /** Workers that are registered, and those that ended within the last hour; newest first, 1,000 at most. */
+  workers(): Promise<readonly WorkerView[]>;
   /** Whoever still waits for a result gets `CLOSED`. The runs go on. */
   close(): Promise<void>;
 }
@@ -127,7 +133,12 @@ export function createClient(deps: ClientDeps): Client {
     const [answer] = await call(() => store.createRuns([run]));
     if (answer === undefined)
       throw new PawlError("INTERNAL", "The store did not answer for a new run. Please report this.");
-    if (answer.kind === "created") return answer.id;
+    if (answer.kind === "created") {
+      const { id: runId, workflow: name, version, queue, key } = run;
+      const at = new Date(storeClock.now());
+      deps.emit?.({ kind: "run.started", at, runId, workflow: name, version, queue, key });
+      return answer.id;
+    }
     if (answer.kind === "existing" && options.onConflict !== "reject") return answer.id;
     const difference = answer.kind === "existing" ? "" : ", which has another workflow, version or input";
     throw new PawlError(
@@ -245,6 +256,10 @@ export function createClient(deps: ClientDeps): Client {
     cancel,
     pause: (runId) => tellLive(runId, "pause"),
     resume: (runId) => tellLive(runId, "resume"),
+    async workers() {
+      const filter = { endedWithinMs: 3_600_000, limit: 1_000 };
+      return (await call(() => store.listWorkers(filter))).map(readWorker);
+    },
     async close() {
       isClosed = true;
       await ends.close();

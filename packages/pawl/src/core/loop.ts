@@ -15,6 +15,8 @@ export interface Loop {
   start(): void;
   /** Cuts the rest short. Pokes that come while a turn is taken lead to one more turn, however many they are. */
   poke(): void;
+  /** Pokes; resolves when a turn that began after this has succeeded and led to a rest, or when the loop has stopped. */
+  turned(): Promise<void>;
   /** Takes no further turn; resolves when the one being taken has ended. */
   stop(): Promise<void>;
 }
@@ -33,6 +35,7 @@ export function createLoop(
   let running: Promise<void> | null = null;
   let stopped = false;
   let poked = false;
+  let awaited: (() => void)[] = [];
   let resting: { readonly pokeable: boolean; wake(): void } | null = null;
 
   const rest = (ms: number, pokeable: boolean): Promise<void> =>
@@ -51,30 +54,43 @@ export function createLoop(
     let failures = 0;
     while (!stopped) {
       poked = false;
+      const asked = awaited;
+      awaited = [];
       try {
         const restMs = await turn();
         failures = 0;
+        if (restMs > 0) for (const resolve of asked) resolve();
+        else awaited.push(...asked);
         await rest(restMs, true);
       } catch (error) {
         failures += 1;
+        awaited.push(...asked);
         log.warn(`The ${name} failed; it will be tried again.`, { loop: name, failures, error });
         await rest(backOffMs(failures, random, Math.min(100, longestBackOffMs), longestBackOffMs), false);
       }
     }
   };
 
+  const poke = (): void => {
+    poked = true;
+    if (resting?.pokeable) resting.wake();
+  };
+
   return {
     start() {
       if (!stopped) running ??= takeTurns();
     },
-    poke() {
-      poked = true;
-      if (resting?.pokeable) resting.wake();
+    poke,
+    turned() {
+      if (stopped) return Promise.resolve();
+      poke();
+      return new Promise((resolve) => awaited.push(resolve));
     },
     async stop() {
       stopped = true;
       resting?.wake();
       await running;
+      for (const resolve of awaited) resolve();
     },
   };
 }

@@ -15,7 +15,7 @@ import { createState } from "./state.ts";
 import { sweep } from "./sweep.ts";
 import { insertMessage, tell, wakeTold } from "./tell.ts";
 import { wakeDue } from "./wake-due.ts";
-import { heartbeat, registerWorker, retireWorker } from "./workers.ts";
+import { heartbeat, listWorkers, registerWorker, retireWorker } from "./workers.ts";
 
 export interface MemoryStoreOptions {
   /** The store's clock; parts of a ms are cut off. */
@@ -73,6 +73,7 @@ export function createMemoryStore({ clock, deliver = queueMicrotask }: MemorySto
     readBacklog: (most) => transition(() => readBacklog(state, most)),
     listAttempts: (runId) => transition(() => listAttempts(state, runId)),
     loadHistory: (runId, afterSeq) => transition(() => loadHistory(state, runId, afterSeq)),
+    listWorkers: (filter) => transition(() => listWorkers(state, filter)),
     subscribe: (listener) => hints.subscribe(listener),
 
     snapshot: () => takeSnapshot(state),

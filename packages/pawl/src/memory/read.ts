@@ -122,8 +122,8 @@ export function listAttempts(state: State, runId: RunId): readonly AttemptRecord
       endedAt: at,
       error: hasFailed ? data : null,
       workerId,
-      host: worker?.host ?? null,
-      pid: worker?.pid ?? null,
+      host: worker?.asRegistered.host ?? null,
+      pid: worker?.asRegistered.pid ?? null,
     };
   });
 }

@@ -6,6 +6,7 @@ import type { RetryPolicy } from "../core/retry.ts";
 import type { EndStatus, ParkReason } from "../core/run-status.ts";
 import type { Mark } from "../store/lease.ts";
 import type { Topic } from "../store/message.ts";
+import type { LongStep, NewWorker, WorkerRecord } from "../store/worker-record.ts";
 import type { HintBox } from "./hint-box.ts";
 import { SortedList, compareText } from "./sorted-list.ts";
 
@@ -100,10 +101,13 @@ export interface Run {
 
 export interface Worker {
   readonly id: string;
-  readonly host: string;
-  readonly pid: number;
   readonly leaseMs: number;
+  readonly asRegistered: NewWorker;
+  readonly startedAt: number;
   heardAt: number;
+  longSteps: readonly LongStep[];
+  /** The last of its samples. */
+  sample: WorkerRecord["sample"];
   endedAt: number | null;
   /** Begun leases when it was found dead. */
   heldAtEnd: number | null;

@@ -1,21 +1,42 @@
 import type { RunId } from "../core/ids.ts";
-import type { Heartbeat, HeartbeatAnswer, NewWorker } from "../store/worker-record.ts";
+import type {
+  Heartbeat,
+  HeartbeatAnswer,
+  NewWorker,
+  WorkerFilter,
+  WorkerRecord,
+} from "../store/worker-record.ts";
 import { giveBack } from "./rooms.ts";
+import { compareText } from "./sorted-list.ts";
 import { runOf, type LeaseRoom, type Run, type State, type Worker } from "./state.ts";
 
 export function registerWorker(state: State, worker: NewWorker): void {
   if (state.workers.has(worker.id)) return;
-  const { id, host, pid, leaseMs } = worker;
-  state.workers.set(id, { id, host, pid, leaseMs, heardAt: state.now(), endedAt: null, heldAtEnd: null });
+  const { id, leaseMs } = worker;
+  const now = state.now();
+  state.workers.set(id, {
+    id,
+    leaseMs,
+    asRegistered: worker,
+    startedAt: now,
+    heardAt: now,
+    longSteps: [],
+    sample: null,
+    endedAt: null,
+    heldAtEnd: null,
+  });
 }
 
-export function heartbeat(state: State, { workerId, held, claimsKnownTo }: Heartbeat): HeartbeatAnswer {
+export function heartbeat(state: State, beat: Heartbeat): HeartbeatAnswer {
+  const { workerId, held, claimsKnownTo } = beat;
   const now = state.now();
   const worker = state.workers.get(workerId);
   if (!worker || worker.endedAt !== null || isOverdue(state, worker)) {
     return { alive: false, told: [], lost: [], returned: 0, now };
   }
   worker.heardAt = now;
+  worker.longSteps = beat.longSteps ?? [];
+  if (beat.sample !== undefined) worker.sample = { at: now, ...beat.sample };
 
   const knownTo = claimsKnownTo ?? Number.NEGATIVE_INFINITY;
   const leases = leasesOf(state, workerId);
@@ -45,6 +66,21 @@ export function retireWorker(state: State, workerId: string): void {
   if (!worker) return;
   worker.endedAt ??= state.now();
   for (const { run, room } of leasesOf(state, workerId)) giveBack(state, run, room);
+}
+
+export function listWorkers(state: State, { endedWithinMs, limit }: WorkerFilter): readonly WorkerRecord[] {
+  const since = state.now() - endedWithinMs;
+  return [...state.workers.values()]
+    .filter(({ endedAt }) => endedAt === null || endedAt >= since)
+    .toSorted((a, b) => b.startedAt - a.startedAt || compareText(b.id, a.id))
+    .slice(0, limit)
+    .map((worker) => {
+      const { host, pid, queues, concurrency, workflows = [], settings = {} } = worker.asRegistered;
+      const { id, leaseMs, startedAt, heardAt, endedAt, longSteps, sample } = worker;
+      const isAlive = endedAt === null && !isOverdue(state, worker);
+      const seen = { startedAt, heardAt, endedAt, isAlive, longSteps, sample };
+      return { id, host, pid, queues, workflows, concurrency, leaseMs, settings, ...seen };
+    });
 }
 
 export function isOverdue(state: State, worker: Worker): boolean {

@@ -10,6 +10,8 @@ export type Row = Readonly<Record<string, unknown>>;
 
 export interface Database {
   readonly schema: SchemaName;
+  /** Whether a transaction pooler sits in between; false until the first connection has shown it. */
+  isPooled(): boolean;
   /** Runs one statement in its own transaction, on any connection. Rejects with what the driver threw. */
   run<R extends Row>(statement: Transition, values: readonly unknown[]): Promise<readonly R[]>;
   /** The same, with errors translated: for statements that are not merged into batches. */
@@ -65,6 +67,7 @@ export function createDatabase({ pool, schema, clock, queryTimeoutMs, timers }: 
 
   return {
     schema,
+    isPooled: () => isDirect === false,
     run,
     async call(statement, values) {
       try {

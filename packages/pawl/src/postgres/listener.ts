@@ -4,6 +4,7 @@ import type { Log } from "../core/log.ts";
 import type { Random } from "../core/random.ts";
 import { delay, type Timers } from "../core/timers.ts";
 import type { Hint } from "../store/hint.ts";
+import type { StoreReport } from "../store/store-report.ts";
 import type { SchemaName } from "./schema-name.ts";
 
 export interface Listener {
@@ -11,7 +12,10 @@ export interface Listener {
   stop(): Promise<void>;
   /** False while hints do not arrive and only polling works. */
   isListening(): boolean;
+  state(): ListenState;
 }
+
+export type ListenState = StoreReport["listening"];
 
 interface ListenerOptions {
   readonly client: pg.ClientConfig;
@@ -22,6 +26,8 @@ interface ListenerOptions {
   /** How often a silent connection is asked whether it is still there. */
   readonly checkMs: number;
   readonly onHint: (hint: Hint) => void;
+  /** Hints no longer arrive, or arrive again. Default: nobody is told. */
+  readonly onChange?: ((state: ListenState) => void) | undefined;
 }
 
 /**
@@ -32,9 +38,16 @@ export function createListener(options: ListenerOptions): Listener {
   const { timers, random, log, onHint } = options;
   const stopping = new AbortController();
   let ended: Promise<void> = Promise.resolve();
-  let isListening = false;
+  let state: ListenState = "off";
   let isStarted = false;
   const isStopping = (): boolean => stopping.signal.aborted;
+
+  function become(next: ListenState): void {
+    const before = state;
+    state = next;
+    // That it works from the beginning is no news.
+    if (before !== next && !(before === "off" && next === "live") && !isStopping()) options.onChange?.(next);
+  }
 
   async function listenForEver(): Promise<void> {
     let failures = 0;
@@ -42,7 +55,7 @@ export function createListener(options: ListenerOptions): Listener {
       const outcome = await listenOnce(() => {
         failures = 0;
       });
-      isListening = false;
+      become(outcome === "pooled" ? "pooled" : "dead");
       if (outcome === "pooled" || isStopping()) return;
       failures++;
       await delay(timers, backOffMs(failures, random, 100, 5_000), stopping.signal);
@@ -73,7 +86,7 @@ export function createListener(options: ListenerOptions): Listener {
         return "pooled";
       }
       await client.query(`listen "${options.schema.channel}"`);
-      isListening = true;
+      become("live");
       onListening();
       onHint({ kind: "reconnected" });
       await watch(client, gone.signal);
@@ -107,7 +120,8 @@ export function createListener(options: ListenerOptions): Listener {
       stopping.abort();
       await ended;
     },
-    isListening: () => isListening,
+    isListening: () => state === "live",
+    state: () => state,
   };
 }
 

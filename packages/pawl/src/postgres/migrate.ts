@@ -31,6 +31,8 @@ export interface MigrationTarget {
 }
 
 const latest = (all: readonly Migration[]): number => all.at(-1)?.version ?? 0;
+/** The schema's version that this library needs. */
+export const latestVersion = latest(migrations);
 
 /**
  * Brings the schema up to date. Safe to call from many processes at once: one does the work, the others wait and find it

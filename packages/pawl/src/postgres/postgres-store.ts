@@ -8,11 +8,13 @@ import type { Hint } from "../store/hint.ts";
 import type { Ending, Lease, ParkAnswer, Parking, RecordAnswer, Recording } from "../store/lease.ts";
 import type { Message, NewMessage, TellAnswer } from "../store/message.ts";
 import type { CreateAnswer, NewRun, RunEnd } from "../store/run-record.ts";
+import type { StoreReport } from "../store/store-report.ts";
 import type { Store } from "../store/store.ts";
 import { createDatabase, type Row } from "./database.ts";
+import { examineServer } from "./examine.ts";
 import { createGroupCommit } from "./group-commit.ts";
-import { createListener, type Listener } from "./listener.ts";
-import { type MigrateAnswer, type MigrateOptions, migrate } from "./migrate.ts";
+import { createListener, type Listener, type ListenState } from "./listener.ts";
+import { type MigrateAnswer, type MigrateOptions, latestVersion, migrate } from "./migrate.ts";
 import { databaseClock, schemaName } from "./schema-name.ts";
 import type { Transition } from "./transition.ts";
 import { claimRuns, claimRunsValues, decodeClaim } from "./transitions/claim-runs.ts";
@@ -60,6 +62,8 @@ export interface PostgresStoreOptions {
   readonly timers: Timers;
   readonly random: Random;
   readonly log?: Log;
+  /** Notifications no longer arrive, or arrive again. */
+  readonly onListenChange?: ((state: ListenState) => void) | undefined;
   /** What stands for the database's clock in SQL; tests put theirs here. */
   readonly clock?: string;
 }
@@ -68,6 +72,10 @@ export interface PostgresStore extends Store {
   migrate(options?: MigrateOptions): Promise<MigrateAnswer>;
   /** False while notifications do not arrive and only polling works. */
   isListening(): boolean;
+  /** Whether a transaction pooler was found in between. */
+  isPooled(): boolean;
+  /** How the database is set and doing. */
+  examine(): Promise<StoreReport>;
   close(): Promise<void>;
 }
 
@@ -99,7 +107,8 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     const onHint = (hint: Hint): void => {
       for (const subscriber of subscribers) subscriber(hint);
     };
-    return createListener({ client, schema, timers, random, log, checkMs: 10_000, onHint });
+    const onChange = options.onListenChange;
+    return createListener({ client, schema, timers, random, log, checkMs: 10_000, onHint, onChange });
   }
 
   /** Merges calls of one kind for one shard and, where a holder makes them, one worker. */
@@ -294,6 +303,10 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       const rows = await database.call<read.EventRow>(read.loadHistory, [shardOf(runId), runId, afterSeq]);
       return rows.map(read.decodeEvent);
     },
+    async listWorkers({ endedWithinMs, limit }) {
+      const rows = await database.call<workers.WorkerRow>(workers.listWorkers, [endedWithinMs, limit]);
+      return rows.map(workers.decodeWorker);
+    },
     subscribe(subscriber) {
       subscribers.add(subscriber);
       if (!isClosed) listener?.start();
@@ -301,7 +314,12 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     },
     migrate: (migrateOptions) =>
       migrate({ pool, schema, clock, timers, pause: (ms) => delay(timers, ms) }, migrateOptions),
-    isListening: () => listener?.isListening() ?? false,
+    isListening: () => listener?.state() === "live",
+    isPooled: () => vital.isPooled(),
+    async examine() {
+      const server = await examineServer(vital, latestVersion);
+      return { ...server, isPooled: vital.isPooled(), listening: listener?.state() ?? "off" };
+    },
     async close() {
       if (isClosed) return;
       isClosed = true;

@@ -1,6 +1,6 @@
 import { PawlError } from "../core/error.ts";
 import type { Ids } from "../core/ids.ts";
-import { plainPayloads, type Payloads } from "../core/payloads.ts";
+import { plainPayloads } from "../core/payloads.ts";
 import type { ClaimedRun } from "../store/lease.ts";
 import { createBell } from "./bell.ts";
 import { Course } from "./course.ts";
@@ -10,7 +10,7 @@ import { createInbox } from "./inbox.ts";
 import { createOrders } from "./orders.ts";
 import { presentLife } from "./present-life.ts";
 import { createRunLog } from "./run-log.ts";
-import { createSteps } from "./steps.ts";
+import { createSteps, type RunningStep } from "./steps.ts";
 import type { Workflow } from "./workflow.ts";
 
 export type { Outcome } from "./ending.ts";
@@ -25,15 +25,14 @@ export interface Execution {
   drop(): void;
   /** Starts nothing new, and gives the run back as soon as none of its steps is running. */
   release(): void;
-  /** Keys of the steps in progress. */
-  runningSteps(): readonly string[];
+  stepsInProgress(): readonly RunningStep[];
+  /** Keys of the steps that ran at this instant of the process's clock, or have since. */
+  stepsSince(at: number): readonly string[];
 }
 
 export interface ExecutionDeps extends HoldingParts {
   readonly findWorkflow: (name: string, version: number) => Workflow | undefined;
   readonly ids: Ids;
-  /** Default: without a codec, up to 1 MiB. */
-  readonly payloads?: Payloads;
   /** Resolves when everything that can go on without the outside world has done so. */
   readonly settle: () => Promise<void>;
   /** How long code that does not ask for what its history holds may take until it does. Default 2,000 ms. */
@@ -52,7 +51,15 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
   });
   const bell = createBell(deps.timers);
   const holding = createHolding(claimed, { ...deps, log });
-  const steps = createSteps({ claimed, holding, probe, log, payloads, ended: () => bell.ring() });
+  const steps = createSteps({
+    claimed,
+    holding,
+    probe,
+    log,
+    payloads,
+    clock: deps.clock,
+    ended: () => bell.ring(),
+  });
   let isReleasing = false;
 
   const execute = async (): Promise<Outcome> => {
@@ -120,6 +127,7 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
       isReleasing = true;
       bell.ring();
     },
-    runningSteps: () => steps.running(),
+    stepsInProgress: () => steps.inProgress(),
+    stepsSince: (at) => steps.ranSince(at),
   };
 }

@@ -4,6 +4,8 @@ import type { CrashPoint, Probe } from "../core/crash-point.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
 import type { Log } from "../core/log.ts";
+import type { Emit } from "../core/pawl-event.ts";
+import { plainPayloads, type Payloads } from "../core/payloads.ts";
 import type { Random } from "../core/random.ts";
 import type { Timers } from "../core/timers.ts";
 import type { ClaimedRun, NewEvent, ParkAnswer, Parking, RecordAnswer, Recording } from "../store/lease.ts";
@@ -11,6 +13,7 @@ import type { Message } from "../store/message.ts";
 import type { NewRun, RunEnd } from "../store/run-record.ts";
 import type { Store } from "../store/store.ts";
 import { meaningOf } from "./fact.ts";
+import { createFactReport } from "./report-facts.ts";
 import { createStoreTime, type StoreTime } from "./store-time.ts";
 
 /** The run is held by somebody else, or by nobody: whoever meets this stops at once and in silence. */
@@ -32,7 +35,8 @@ export interface Holding {
   readonly hasTooMany: boolean;
   /** Whether a gathered fact lets the code go on once it is recorded. */
   readonly hasAnswers: boolean;
-  add(fact: Fact, child?: NewRun): void;
+  /** `tookMs`: how long what the fact speaks of took, for those who measure. */
+  add(fact: Fact, child?: NewRun, tookMs?: number): void;
   /** Records what has gathered, as much as fits, and answers it as it is in the history now. */
   record(): Promise<readonly RunEvent[]>;
   park(terms: ParkTerms): Promise<{ readonly answer: ParkAnswer; readonly events: readonly RunEvent[] }>;
@@ -67,6 +71,10 @@ export interface HoldingParts {
    * reads what came in meanwhile before its timers tell it that its lease has run out. Default: always.
    */
   readonly isAlive?: () => boolean;
+  /** Is told what has become of the run, once that is in the store. */
+  readonly emit?: Emit | undefined;
+  /** Default: without a codec, up to 1 MiB. */
+  readonly payloads?: Payloads;
 }
 
 /** In one write: it must not hold up the other runs that share the connection. */
@@ -79,6 +87,8 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
   const lease = { runId: claimed.runId, epoch: claimed.epoch, workerId: parts.workerId };
   // It came to `ready` at this instant of the store's clock, so that has come at least as far.
   const time = createStoreTime(parts.clock, claimed.mark.readyAt);
+  const { emit, workerId, payloads = plainPayloads } = parts;
+  const report = emit && createFactReport(emit, claimed, workerId, () => time.estimate(), payloads);
   let gathered: Gathered[] = [];
   let lastSeq = claimed.lastSeq;
   let isTold = claimed.told;
@@ -98,14 +108,16 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     assertHeld();
   };
 
-  /** Calls until the store answers: every call is safe to repeat. */
+  /** Calls until the store answers: every call is safe to repeat. `answered` hears of it though the run is dropped by then. */
   const persist = async <A>(
     call: () => Promise<A>,
+    answered?: (answer: A) => void,
   ): Promise<{ readonly answer: A; readonly isRepeated: boolean }> => {
     for (let failures = 1; ; failures++) {
       assertHeld();
       try {
         const answer = await call();
+        answered?.(answer);
         assertHeld();
         return { answer, isRepeated: failures > 1 };
       } catch (error) {
@@ -126,13 +138,21 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
   const write = async <A>(
     at: "record" | "park" | "end",
     send: (recording: Recording) => Promise<A>,
+    tell?: (answer: A) => void,
+    nextDelayMs: number | null = null,
   ): Promise<Written<A>> => {
     const batch = gathered.slice(0, mostFacts);
     gathered = gathered.slice(mostFacts);
     const events = batch.map(({ event }) => event);
     const children = batch.flatMap(({ child }) => child ?? []);
     probe(`${at}.before`);
-    const { answer, isRepeated } = await persist(() => send({ lease, events, children }));
+    const answered =
+      report &&
+      ((written: A): void => {
+        report.recorded(batch, nextDelayMs);
+        tell?.(written);
+      });
+    const { answer, isRepeated } = await persist(() => send({ lease, events, children }), answered);
     probe(`${at}.after`);
     return { answer, isRepeated, sent: events };
   };
@@ -161,23 +181,34 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     get hasTooMany() {
       return gathered.length >= mostFacts;
     },
-    add(fact, child) {
+    add(fact, child, tookMs) {
       lastSeq += 1;
-      gathered.push({ event: { seq: lastSeq, ...fact }, child });
+      gathered.push({ event: { seq: lastSeq, ...fact }, child, tookMs });
     },
     record: async () => absorb(await write("record", (recording) => store.record(recording))),
     async park(terms) {
       const parking = { ...terms, lastSeq };
-      const written = await write("park", (recording) => store.park({ ...recording, ...parking }));
+      const send = (recording: Recording): Promise<ParkAnswer> => store.park({ ...recording, ...parking });
+      const tell = (answer: ParkAnswer): void => {
+        if (answer.outcome === "parked") report?.parked(terms, answer);
+      };
+      const written = await write("park", send, tell, terms.delayMs);
       // A run that is parked is no longer ours: there is nothing to find out about it.
       const events = written.answer.outcome === "parked" ? [] : await absorb(written);
       return { answer: written.answer, events };
     },
     async end(end) {
-      await write("end", (recording) => store.end({ ...recording, ...end }));
+      await write(
+        "end",
+        (recording) => store.end({ ...recording, ...end }),
+        () => report?.ended(end),
+      );
     },
     async release() {
-      await persist(() => store.release(lease));
+      await persist(
+        () => store.release(lease),
+        () => report?.released(),
+      );
     },
     get isTold() {
       return isTold;
@@ -214,6 +245,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
 interface Gathered {
   readonly event: NewEvent;
   readonly child: NewRun | undefined;
+  readonly tookMs: number | undefined;
 }
 
 interface Written<A> {

@@ -25,7 +25,15 @@ import type {
   RunPage,
   RunRecord,
 } from "./run-record.ts";
-import type { Heartbeat, HeartbeatAnswer, NewWorker, SweepAnswer, SweepRequest } from "./worker-record.ts";
+import type {
+  Heartbeat,
+  HeartbeatAnswer,
+  NewWorker,
+  SweepAnswer,
+  SweepRequest,
+  WorkerFilter,
+  WorkerRecord,
+} from "./worker-record.ts";
 
 /** `redriven`: lives again. `live`: has not ended. `completed`: nothing is left to do. */
 export type RedriveAnswer = "redriven" | "live" | "completed" | "missing";
@@ -100,6 +108,8 @@ export interface Store {
   listAttempts(runId: RunId): Promise<readonly AttemptRecord[]>;
   /** Events after `afterSeq`, in order. */
   loadHistory(runId: RunId, afterSeq: number): Promise<readonly RunEvent[]>;
+  /** Workers that have not ended, and those that ended lately; newest first. */
+  listWorkers(filter: WorkerFilter): Promise<readonly WorkerRecord[]>;
 
   // Hints
   /** Calls back with hints until the returned function is called. A hint may come late, twice or never. */

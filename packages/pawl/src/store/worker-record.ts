@@ -8,6 +8,52 @@ export interface NewWorker {
   readonly pid: number;
   readonly queues: readonly string[];
   readonly concurrency: number;
+  /** What it can execute, as `name@version`. Default: none. */
+  readonly workflows?: readonly string[];
+  /** What it runs on and how it is set, for people. Default: nothing. */
+  readonly settings?: Readonly<Record<string, unknown>>;
+}
+
+/** How a worker fares: one point of a time series. */
+export interface WorkerSample {
+  readonly held: number;
+  readonly memoryBytes: number;
+  /** Processor time per time since the last sample: 1 is one core. */
+  readonly cpuRatio: number;
+  /** The longest that its event loop was late since the last sample. */
+  readonly lagMs: number;
+}
+
+/** A step that has been running for longer than a heartbeat. `beganAt` is the store's time, as far as the worker knew it. */
+export interface LongStep {
+  readonly runId: RunId;
+  readonly step: string;
+  readonly beganAt: number;
+}
+
+/** A worker as it is registered, with what was heard of it last. */
+export interface WorkerRecord {
+  readonly id: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly queues: readonly string[];
+  readonly workflows: readonly string[];
+  readonly concurrency: number;
+  readonly leaseMs: number;
+  readonly settings: Readonly<Record<string, unknown>>;
+  readonly startedAt: number;
+  readonly heardAt: number;
+  /** When it stopped or was found dead. */
+  readonly endedAt: number | null;
+  readonly isAlive: boolean;
+  readonly longSteps: readonly LongStep[];
+  readonly sample: (WorkerSample & { readonly at: number }) | null;
+}
+
+export interface WorkerFilter {
+  /** Also those that ended at most so long ago. */
+  readonly endedWithinMs: number;
+  readonly limit: number;
 }
 
 export interface Heartbeat {
@@ -18,6 +64,10 @@ export interface Heartbeat {
    * up to then that it does not hold are given back: the answer was lost.
    */
   readonly claimsKnownTo: number | null;
+  /** Steps that have been running for long; takes the place of those said before. Default: none. */
+  readonly longSteps?: readonly LongStep[];
+  /** Now and then. One that cannot be stored is dropped: the heartbeat counts all the same. */
+  readonly sample?: WorkerSample;
 }
 
 export interface HeartbeatAnswer {

@@ -4,6 +4,7 @@ import type { Probe } from "../core/crash-point.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunId } from "../core/ids.ts";
 import { createLoop, type Loop, type LoopSeams } from "../core/loop.ts";
+import type { Emit, PawlEvent } from "../core/pawl-event.ts";
 import type { Claim, ClaimedRun, ClaimRequest, Lane } from "../store/lease.ts";
 import type { Store } from "../store/store.ts";
 import { createClaimMarks, type Look } from "./claim-marks.ts";
@@ -21,13 +22,14 @@ export interface ClaimLoopParts extends LoopSeams {
   readonly concurrency: number;
   readonly leaseMs: number;
   readonly pollMs: number;
+  readonly emit?: Emit | undefined;
   /** Takes a run into a slot and executes it. */
   readonly execute: (run: ClaimedRun, workerId: string) => void;
   /** The store says that this id has expired. */
   readonly expired: (workerId: string) => void;
 }
 
-export interface ClaimLoop extends Pick<Loop, "start" | "stop"> {
+export interface ClaimLoop extends Pick<Loop, "start" | "stop" | "turned"> {
   /** A notification says that work may be there. */
   hint(): void;
   /** This worker has reason to believe that work is there. */
@@ -92,7 +94,10 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
       answer.suspectsWaiting,
     );
     if (!isSuspect) learn(look, answer, limit, tookMs, isPoll);
-    for (const run of answer.runs) parts.execute(run, workerId);
+    for (const run of answer.runs) {
+      parts.emit?.(describeClaimed(run, workerId, answer.now));
+      parts.execute(run, workerId);
+    }
     // Claims come one at a time: a lease from before this one that is in no slot had its answer lost.
     registration.claimsKnownTo = answer.now;
   };
@@ -135,6 +140,11 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
   return {
     start: () => loop.start(),
     stop: () => loop.stop(),
+    turned() {
+      marks.forget();
+      isHinted = true;
+      return loop.turned();
+    },
     look,
     hint() {
       isNotified = true;
@@ -149,5 +159,21 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
       if (suspects.freed(runId)) isHinted = true;
       loop.poke();
     },
+  };
+}
+
+function describeClaimed(run: ClaimedRun, workerId: string, now: number): PawlEvent {
+  const { runId, workflow, version, queue, attempt } = run;
+  const waitedMs = Math.max(0, now - run.mark.readyAt);
+  return {
+    kind: "run.claimed",
+    at: new Date(now),
+    runId,
+    workflow,
+    version,
+    queue,
+    workerId,
+    attempt,
+    waitedMs,
   };
 }

@@ -14,6 +14,8 @@ export interface DueTimerParts extends LoopSeams {
 export interface DueTimer extends Loop {
   /** A run parked until this long from now. */
   parked(dueInMs: number): void;
+  /** In how many ms the next run that it knows of is due. */
+  dueInMs(): number;
 }
 
 const mostPerTurn = 500;
@@ -47,6 +49,11 @@ export function createDueTimer(parts: DueTimerParts): DueTimer {
       pollAt = 0;
       loop.poke();
     },
+    turned() {
+      pollAt = 0;
+      return loop.turned();
+    },
+    dueInMs: () => nextAt - clock.now(),
     parked(dueInMs) {
       const at = clock.now() + dueInMs;
       if (at >= nextAt) return;

@@ -3,11 +3,19 @@ import type { Execution } from "../runtime/execution.ts";
 import type { ClaimedRun } from "../store/lease.ts";
 import type { HeldRun, Slots } from "./slots.ts";
 
+/** A run, and the id under which the worker holds it. */
+export interface OwnedRun {
+  readonly claimed: ClaimedRun;
+  readonly workerId: string;
+}
+
 export interface ExecutorParts {
   readonly slots: Slots;
   readonly begin: (claimed: ClaimedRun, workerId: string) => Execution;
   /** The worker no longer executes this run. */
   readonly freed: (runId: RunId) => void;
+  /** The run is no longer this worker's, though it did not let go of it. */
+  readonly lost: (run: OwnedRun) => void;
 }
 
 /** Owns the executions a worker has begun. One that is dropped has ended, whatever its steps still do. */
@@ -15,18 +23,24 @@ export interface Executor {
   execute(claimed: ClaimedRun, workerId: string): void;
   /** Begins nothing more, and asks every run to be given back as soon as its running steps have ended. */
   release(): void;
+  /** Lets go of all that is still executed, whatever its steps do, and answers what that was. */
+  giveUp(): readonly OwnedRun[];
   /** Resolves when nothing is executed any more. */
   ended(): Promise<void>;
 }
 
-export function createExecutor({ slots, begin, freed }: ExecutorParts): Executor {
+export function createExecutor({ slots, begin, freed, lost }: ExecutorParts): Executor {
   const executing = new Set<Promise<void>>();
+  const owned = new Map<HeldRun, OwnedRun>();
   let isReleasing = false;
 
-  const own = async (held: HeldRun): Promise<void> => {
-    await held.execution.done;
+  const own = async (held: HeldRun, run: OwnedRun): Promise<void> => {
+    owned.set(held, run);
+    const outcome = await held.execution.done;
     slots.remove(held);
     freed(held.runId);
+    const isOwned = owned.delete(held);
+    if (outcome === "lost" && isOwned) lost(run);
   };
 
   return {
@@ -38,13 +52,22 @@ export function createExecutor({ slots, begin, freed }: ExecutorParts): Executor
         epoch: claimed.epoch,
         execution: begin(claimed, workerId),
       };
+      // This worker had it before, let go of it, and has not heard yet that it did: it is not lost.
+      const before = slots.get(claimed.runId);
+      if (before !== undefined) owned.delete(before);
       slots.add(held);
-      const owned = own(held).finally(() => executing.delete(owned));
-      executing.add(owned);
+      const ended = own(held, { claimed, workerId }).finally(() => executing.delete(ended));
+      executing.add(ended);
     },
     release() {
       isReleasing = true;
       for (const { execution } of slots.held()) execution.release();
+    },
+    giveUp() {
+      const givenUp = slots.held().flatMap((held) => owned.get(held) ?? []);
+      owned.clear();
+      for (const held of slots.held()) slots.drop(held);
+      return givenUp;
     },
     async ended() {
       while (executing.size > 0) await Promise.all(executing);

@@ -2,9 +2,12 @@ import type { Clock } from "../core/clock.ts";
 import type { Probe } from "../core/crash-point.ts";
 import type { RunId } from "../core/ids.ts";
 import { createLoop, type Loop, type LoopSeams } from "../core/loop.ts";
+import type { Emit, StepPlace } from "../core/pawl-event.ts";
 import type { StoreClock } from "../store/store-clock.ts";
 import type { Store } from "../store/store.ts";
+import { findLongSteps } from "./long-steps.ts";
 import type { Registration } from "./registration.ts";
+import type { Sampler } from "./sampler.ts";
 import type { HeldRun, Slots } from "./slots.ts";
 
 export interface HeartbeatParts extends LoopSeams {
@@ -16,6 +19,8 @@ export interface HeartbeatParts extends LoopSeams {
   readonly slots: Slots;
   readonly leaseMs: number;
   readonly heartbeatMs: number;
+  readonly sampler: Sampler;
+  readonly emit?: Emit | undefined;
 }
 
 export interface Heartbeat extends Loop {
@@ -37,6 +42,7 @@ export function createHeartbeat(parts: HeartbeatParts): Heartbeat {
   let turnDueAt = Number.POSITIVE_INFINITY;
   let wasBlocked = false;
   let cancelExpiry = (): void => {};
+  const storeTime = (): Date => new Date(parts.storeClock.now());
 
   const expired = (workerId: string): void => {
     if (workerId !== registration.workerId || registration.aliveUntil === null) return;
@@ -49,6 +55,7 @@ export function createHeartbeat(parts: HeartbeatParts): Heartbeat {
     });
     // A run that blocks the event loop for a whole lease counts as crashed: given back for free, it would do so for ever.
     registration.renew(wasBlocked);
+    parts.emit?.({ kind: "worker.expired", at: storeTime(), workerId, held: held.length, wasBlocked });
     for (const run of held) slots.drop(run);
   };
 
@@ -68,12 +75,17 @@ export function createHeartbeat(parts: HeartbeatParts): Heartbeat {
   const noticeBlock = (): void => {
     const lateMs = clock.now() - turnDueAt;
     if (lateMs <= leaseMs / 3) return;
+    // A step that blocked to its end has ended by now, and its run may wait for an answer only.
+    const steps = slots.held().flatMap((held) => stepsSince(held, turnDueAt));
     turnDueAt = Number.POSITIVE_INFINITY;
     wasBlocked = true;
+    const blockedMs = Math.round(lateMs);
     log.warn("The event loop was blocked: move long computations off the main thread, or peers take over.", {
-      blockedMs: Math.round(lateMs),
-      steps: slots.held().flatMap(stepsOf),
+      blockedMs,
+      steps,
     });
+    const { workerId } = registration;
+    parts.emit?.({ kind: "worker.blocked_loop", at: storeTime(), workerId, blockedMs, steps });
   };
 
   const beat = async (): Promise<void> => {
@@ -82,7 +94,15 @@ export function createHeartbeat(parts: HeartbeatParts): Heartbeat {
     const epochs = new Map<RunId, number>(held.map((run) => [run.runId, run.epoch]));
     const sentAt = clock.now();
     parts.probe("heartbeat.before");
-    const answer = await store.heartbeat({ workerId, held, claimsKnownTo: registration.claimsKnownTo });
+    const longSteps = findLongSteps(slots, sentAt - heartbeatMs);
+    const sample = parts.sampler.take();
+    const answer = await store.heartbeat({
+      workerId,
+      held,
+      claimsKnownTo: registration.claimsKnownTo,
+      ...(longSteps.length > 0 && { longSteps }),
+      ...(sample !== null && { sample }),
+    });
     if (!answer.alive) return expired(workerId);
 
     wasBlocked = false;
@@ -132,11 +152,12 @@ export function createHeartbeat(parts: HeartbeatParts): Heartbeat {
     async stop() {
       await loop.stop();
       cancelExpiry();
+      parts.sampler.stop();
       await Promise.all(unanswered);
     },
   };
 }
 
-function stepsOf({ runId, execution }: HeldRun): readonly { readonly runId: RunId; readonly step: string }[] {
-  return execution.runningSteps().map((step) => ({ runId, step }));
+function stepsSince({ runId, execution }: HeldRun, at: number): readonly StepPlace[] {
+  return execution.stepsSince(at).map((step) => ({ runId, step }));
 }

@@ -10,6 +10,7 @@ export interface HeldRun {
 
 /** What a worker executes at once, at most `concurrency` runs. */
 export interface Slots {
+  readonly size: number;
   readonly free: number;
   readonly isEmpty: boolean;
   add(held: HeldRun): void;
@@ -27,6 +28,9 @@ export function createSlots(concurrency: number): Slots {
     if (byRun.get(held.runId) === held) byRun.delete(held.runId);
   };
   return {
+    get size() {
+      return byRun.size;
+    },
     get free() {
       return concurrency - byRun.size;
     },

@@ -3,6 +3,7 @@ import type { Probe } from "../core/crash-point.ts";
 import type { RunId } from "../core/ids.ts";
 import { createLoop, type Loop, type LoopSeams } from "../core/loop.ts";
 import type { Store } from "../store/store.ts";
+import type { SweepAnswer } from "../store/worker-record.ts";
 
 export interface SweeperParts extends LoopSeams {
   readonly store: Store;
@@ -12,6 +13,8 @@ export interface SweeperParts extends LoopSeams {
   readonly heldOffMs: () => number;
   /** Runs were made claimable. */
   readonly recovered: () => void;
+  /** What was found, if anything was. */
+  readonly found?: ((answer: SweepAnswer) => void) | undefined;
 }
 
 const mostPerSweep = 100;
@@ -35,6 +38,7 @@ export function createSweeper(parts: SweeperParts): Loop {
         failed,
         expiredRuns,
       });
+      parts.found?.(answer);
     }
     if (rescued > 0)
       log.warn("Woke runs whose message should have woken them. Please report this.", { rescued });

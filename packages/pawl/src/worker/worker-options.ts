@@ -24,6 +24,8 @@ export interface WorkerOptions {
   readonly heartbeat?: Duration;
   /** How often it looks for work that no notification announced. Default `"1s"`; up to 5 times rarer while idle. */
   readonly pollInterval?: Duration;
+  /** How often it stores its load, with a heartbeat. Default `"30s"`; 0 with every heartbeat. */
+  readonly sampleInterval?: Duration;
 }
 
 export interface WorkerSettings {
@@ -33,6 +35,7 @@ export interface WorkerSettings {
   readonly leaseMs: number;
   readonly heartbeatMs: number;
   readonly pollMs: number;
+  readonly sampleMs: number;
 }
 
 /** @throws {PawlError} `INVALID_OPTION` */
@@ -48,6 +51,7 @@ export function readWorkerOptions(options: WorkerOptions): WorkerSettings {
       lease: checkDurationFrom("100ms", "1d"),
       heartbeat: checkDurationFrom("1ms", "12h"),
       pollInterval: checkDurationFrom("1ms", "1d"),
+      sampleInterval: checkDurationFrom("0ms", "1d"),
     },
     { required: ["workflows"], rules: [heartbeatRule] },
   );
@@ -60,6 +64,7 @@ export function readWorkerOptions(options: WorkerOptions): WorkerSettings {
     leaseMs,
     heartbeatMs: parseDuration(given.heartbeat ?? Math.floor(leaseMs / 3)),
     pollMs: parseDuration(given.pollInterval ?? "1s"),
+    sampleMs: parseDuration(given.sampleInterval ?? "30s"),
   };
 }
 

@@ -48,6 +48,73 @@ export function describeWorkers(test: StoreTest): void {
     });
   });
 
+  describe("listing workers", () => {
+    const recent = { endedWithinMs: 60_000, limit: 10 };
+
+    test("a worker is listed as it was registered, alive until its lease has passed", async ({ world }) => {
+      const settings = { pawl: "1.2.3", heartbeatMs: 5_000 };
+      const id = await world.worker({ workflows: ["checkout@1", "refund@2"], settings });
+      const startedAt = await world.now();
+      const seen = { startedAt, heardAt: startedAt, endedAt: null, longSteps: [], sample: null };
+      const { host, pid, queues, concurrency } = world.newWorker();
+      const workflows = ["checkout@1", "refund@2"];
+      const registered = { id, host, pid, queues, concurrency, leaseMs, workflows, settings };
+      expect(await world.store.listWorkers(recent)).toEqual([{ ...registered, ...seen, isAlive: true }]);
+      await world.clock.advance(leaseMs);
+      expect(await world.store.listWorkers(recent)).toEqual([{ ...registered, ...seen, isAlive: false }]);
+    });
+
+    test("those that ended are listed for a while, newest first, no more than asked for", async ({
+      world,
+    }) => {
+      const ids: string[] = [];
+      for (let count = 0; count < 3; count += 1) {
+        ids.unshift(await world.worker({ leaseMs: 600_000 }));
+        await world.clock.advance("1s");
+      }
+      const [newest, middle, oldest] = ids as [string, string, string];
+      await world.store.retireWorker(middle);
+      const listed = async (limit = 10) =>
+        (await world.store.listWorkers({ ...recent, limit })).map(({ id }) => id);
+      expect(await listed()).toEqual([newest, middle, oldest]);
+      expect(await listed(1)).toEqual([newest]);
+      await world.clock.advance("61s");
+      expect(await listed()).toEqual([newest, oldest]);
+    });
+
+    test("a heartbeat says which steps run for long, until the next one", async ({ world }) => {
+      const workerId = await world.worker();
+      const { runId } = await world.hold(await world.start(), { workerId });
+      const longSteps = [{ runId, step: "export", beganAt: (await world.now()) - 7_000 }];
+      await world.store.heartbeat({ workerId, held: [], claimsKnownTo: null, longSteps });
+      expect(await world.store.listWorkers(recent)).toMatchObject([{ longSteps }]);
+      await beat(world, workerId, [], null);
+      expect(await world.store.listWorkers(recent)).toMatchObject([{ longSteps: [] }]);
+    });
+
+    test("the last sample that a heartbeat brought is listed, at the time it came", async ({ world }) => {
+      const workerId = await world.worker();
+      const sample = { held: 3, memoryBytes: 5_000_000_000, cpuRatio: 0.5, lagMs: 12.5 };
+      for (const held of [1, 2, 3]) {
+        await world.clock.advance("1s");
+        const heartbeat = { workerId, held: [], claimsKnownTo: null, sample: { ...sample, held } };
+        expect(await world.store.heartbeat(heartbeat)).toMatchObject({ alive: true });
+      }
+      const at = await world.now();
+      await world.clock.advance("1s");
+      await beat(world, workerId);
+      expect(await world.store.listWorkers(recent)).toMatchObject([{ sample: { ...sample, at } }]);
+    });
+
+    test("a worker that has expired brings no sample", async ({ world }) => {
+      const workerId = await world.worker();
+      await world.clock.advance(leaseMs);
+      const sample = { held: 0, memoryBytes: 1, cpuRatio: 0, lagMs: 0 };
+      await world.store.heartbeat({ workerId, held: [], claimsKnownTo: null, sample });
+      expect(await world.store.listWorkers(recent)).toMatchObject([{ sample: null, isAlive: false }]);
+    });
+  });
+
   describe("heartbeats", () => {
     test("a heartbeat keeps a worker alive", async ({ world }) => {
       const workerId = await world.worker();

@@ -26,6 +26,7 @@ const tables = [
   "inbox",
   "key",
   "worker",
+  "worker_sample",
   "queue",
   "stopped",
   "tag",

@@ -18,6 +18,7 @@ let database: TestDatabase;
 let pool: pg.Pool;
 let proxy: TcpProxy;
 let hints: Hint[];
+let changes: string[];
 let listener: Listener;
 
 beforeAll(async () => {
@@ -33,6 +34,7 @@ afterAll(async () => {
 beforeEach(async () => {
   proxy = await createTcpProxy(database.url);
   hints = [];
+  changes = [];
   listener = createListener({
     client: { connectionString: proxy.url, application_name: "listener under test" },
     schema,
@@ -41,6 +43,7 @@ beforeEach(async () => {
     log: silentLog,
     checkMs: 100,
     onHint: (hint) => hints.push(hint),
+    onChange: (state) => changes.push(state),
   });
   listener.start();
   await expect.poll(() => listener.isListening(), soon).toBe(true);
@@ -62,6 +65,15 @@ describe("the listener", () => {
   test("passes on what it hears", async () => {
     await say("rdefault");
     await expect.poll(() => hints, soon).toContainEqual({ kind: "ready", queue: "default" });
+  });
+
+  test("tells once that its connection is lost, and that it is back", async () => {
+    expect(changes).toEqual([]);
+    await pool.query(
+      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'listener under test'",
+    );
+    await expect.poll(reconnections, soon).toBe(2);
+    expect(changes).toEqual(["dead", "live"]);
   });
 
   test("comes back when the server closes its connection, and says so", async () => {

@@ -2,6 +2,7 @@ import { createDatabase, dropDatabase, type TestDatabase } from "pawl-test-suppo
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { silentLog } from "../../src/core/log.ts";
+import { createPawl, workflow, type PawlEvent } from "../../src/index.ts";
 import { createPostgresStore, type PostgresStore } from "../../src/postgres/postgres-store.ts";
 import type { Hint } from "../../src/store/hint.ts";
 import { systemRandom } from "../../src/system/system-random.ts";
@@ -74,6 +75,31 @@ describe.skipIf(pgbouncer === undefined)("behind a pooler that shares connection
     await expect.poll(() => warnings, { timeout: 10_000 }).toHaveLength(1);
     expect(warnings[0]).toContain("listenUrl");
     expect(store.isListening()).toBe(false);
+  });
+
+  test("its report says that a pooler is in between, and notifications are dead", async () => {
+    const store = open();
+    expect(await store.examine()).toMatchObject({ isPooled: true, listening: "off" });
+    store.subscribe(() => {});
+    await expect.poll(async () => (await store.examine()).listening, { timeout: 10_000 }).toBe("pooled");
+  });
+
+  test("a worker runs, says once that there is a pooler, and health asks for a listenUrl", async () => {
+    const job = workflow({ name: "job", version: 1 }, async (ctx) => ctx.step("work", () => 1));
+    const events: PawlEvent[] = [];
+    const lines: string[] = [];
+    const log = { ...silentLog, info: (line: string) => void lines.push(line) };
+    await using pawl = createPawl({ url: bouncer.url, log, onEvent: (event) => events.push(event) });
+    const run = await pawl.start(job);
+    for (let count = 0; count < 2; count += 1) await pawl.worker({ workflows: [job] }).start();
+    expect(await run.result()).toBe(1);
+    expect(lines.filter((line) => line.includes("pooler"))).toHaveLength(1);
+    await expect
+      .poll(() => events, { timeout: 10_000 })
+      .toContainEqual(expect.objectContaining({ kind: "listen.lost", isPooled: true }));
+    const health = await pawl.health();
+    expect(health).toMatchObject({ ok: true, pooled: true, listening: "dead" });
+    expect(health.warnings.some((warning) => warning.includes("listenUrl"))).toBe(true);
   });
 
   test("notifications come over a direct connection, where one is given", async () => {

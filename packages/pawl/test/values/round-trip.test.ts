@@ -99,7 +99,7 @@ describe.each(places)("through %s", (_name, optionsOf) => {
     for (const key of ["", "x".repeat(256), "é".repeat(128), "a\0", "\ud800"])
       await expect(pawl.start(mirror, 1, { key })).rejects.toMatchObject({ code: "INVALID_OPTION" });
     for (const name of ["", "x".repeat(256), "a\0", "\ud800"])
-      await expect(run.signal(name, 1)).rejects.toMatchObject({ code: "INVALID_OPTION" });
+      await expect(run.signal(name, 1)).rejects.toMatchObject({ code: "INVALID_NAME" });
     for (const id of ["", "no id", "x".repeat(3_000), "a\0", "\ud800", "' or 1=1 --"]) {
       expect(await pawl.get(id)).toBe(null);
       await expect(pawl.handle(id).result()).rejects.toMatchObject({ code: "RUN_NOT_FOUND" });

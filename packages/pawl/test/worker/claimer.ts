@@ -58,7 +58,8 @@ export function createClaimer(
     told() {},
     drop() {},
     release() {},
-    runningSteps: () => [],
+    stepsInProgress: () => [],
+    stepsSince: () => [],
   };
   const loop = createClaimLoop({
     ...seams,

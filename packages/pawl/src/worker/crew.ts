@@ -1,0 +1,156 @@
+import type { Clock } from "../core/clock.ts";
+import type { Probe } from "../core/crash-point.ts";
+import type { Ids } from "../core/ids.ts";
+import type { LoadMeter } from "../core/load.ts";
+import type { Loop, LoopSeams } from "../core/loop.ts";
+import type { Emit } from "../core/pawl-event.ts";
+import type { Payloads } from "../core/payloads.ts";
+import { pawlVersion } from "../core/version.ts";
+import { createExecution } from "../runtime/execution.ts";
+import type { Workflow } from "../runtime/workflow.ts";
+import type { Hint } from "../store/hint.ts";
+import type { Lane } from "../store/lease.ts";
+import type { StoreClock } from "../store/store-clock.ts";
+import type { Store } from "../store/store.ts";
+import type { NewWorker, SweepAnswer } from "../store/worker-record.ts";
+import { createClaimLoop, type ClaimLoop } from "./claim-loop.ts";
+import { createDueTimer, type DueTimer } from "./due-timer.ts";
+import { createExecutor, type Executor, type OwnedRun } from "./executor.ts";
+import { createHeartbeat, type Heartbeat } from "./heartbeat.ts";
+import { createInboxRelay, type InboxRelay } from "./inbox-relay.ts";
+import { observeParks } from "./observe-parks.ts";
+import { createRegistration, type Registration } from "./registration.ts";
+import { createSampler } from "./sampler.ts";
+import { createSlots, type Slots } from "./slots.ts";
+import { createSweeper } from "./sweeper.ts";
+import type { WorkerSettings } from "./worker-options.ts";
+
+export interface WorkerDeps extends LoopSeams {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly storeClock: StoreClock;
+  readonly ids: Ids;
+  readonly probe: Probe;
+  /** Default: without a codec, up to 1 MiB. */
+  readonly payloads?: Payloads;
+  /** Resolves when whatever could go on has gone on. */
+  readonly settle: () => Promise<void>;
+  /** Where it runs, for people. */
+  readonly host: string;
+  readonly pid: number;
+  /** The platform and its version, for people. */
+  readonly platform?: string;
+  /** Measures this process's load. Default: no samples are stored. */
+  readonly startLoad?: () => LoadMeter;
+  /** Is told what happens. Default: nobody is. */
+  readonly emit?: Emit | undefined;
+}
+
+/** The parts of a worker, wired up. */
+export interface Crew {
+  readonly slots: Slots;
+  readonly registration: Registration;
+  readonly executor: Executor;
+  readonly heartbeat: Heartbeat;
+  readonly claimLoop: ClaimLoop;
+  readonly dueTimer: DueTimer;
+  readonly sweeper: Loop;
+  readonly inboxRelay: InboxRelay;
+}
+
+export function createCrew(deps: WorkerDeps, settings: WorkerSettings): Crew {
+  const findWorkflow = (name: string, version: number): Workflow | undefined =>
+    settings.workflows.find((workflow) => workflow.name === name && workflow.version === version);
+  const { emit, clock } = deps;
+  const at = (): Date => new Date(deps.storeClock.now());
+  const slots = createSlots(settings.concurrency);
+  const registration = createRegistration(deps, describeWorker(deps, settings));
+  const sampler = createSampler(clock, slots, settings.sampleMs, deps.startLoad);
+  const heartbeat = createHeartbeat({ ...deps, ...settings, registration, slots, sampler });
+  const dueTimer = createDueTimer({ ...deps, pollMs: settings.pollMs, woken: () => claimLoop.look() });
+  const found = ({ expiredWorkers, recovered, failed, expiredRuns }: SweepAnswer): void => {
+    const { workerId } = registration;
+    emit?.({ kind: "sweep.recovered", at: at(), workerId, expiredWorkers, recovered, failed, expiredRuns });
+  };
+  const sweeper = createSweeper({
+    ...deps,
+    intervalMs: settings.leaseMs / 3,
+    heldOffMs: () => registration.sparesOthersUntil - clock.now(),
+    recovered: () => claimLoop.look(),
+    found,
+  });
+  const store = observeParks(deps.store, (dueInMs) => dueTimer.parked(dueInMs));
+  const lost = ({ claimed, workerId }: OwnedRun): void => {
+    const { runId, workflow, version, queue, attempt } = claimed;
+    emit?.({ kind: "lease.lost", at: at(), runId, workflow, version, queue, workerId, attempt });
+  };
+  const executor = createExecutor({
+    slots,
+    begin(claimed, workerId) {
+      const isAlive = (): boolean => registration.isAlive(workerId);
+      return createExecution(claimed, { ...deps, store, workerId, findWorkflow, isAlive });
+    },
+    freed: (runId) => claimLoop.freed(runId),
+    lost,
+  });
+  const claimLoop = createClaimLoop({
+    ...deps,
+    ...settings,
+    registration,
+    slots,
+    lanes: lanesOf(settings),
+    execute: (run, workerId) => executor.execute(run, workerId),
+    expired: (workerId) => heartbeat.expired(workerId),
+  });
+  const inboxRelay = createInboxRelay(deps);
+  return { slots, registration, executor, heartbeat, claimLoop, dueTimer, sweeper, inboxRelay };
+}
+
+function describeWorker(deps: WorkerDeps, settings: WorkerSettings): Omit<NewWorker, "id"> {
+  const { leaseMs, queues, concurrency, heartbeatMs, pollMs, sampleMs } = settings;
+  return {
+    host: deps.host,
+    pid: deps.pid,
+    leaseMs,
+    queues,
+    concurrency,
+    workflows: settings.workflows.map(({ name, version }) => `${name}@${version}`),
+    settings: { pawl: pawlVersion, platform: deps.platform ?? null, heartbeatMs, pollMs, sampleMs },
+  };
+}
+
+export function hearHints(queues: readonly string[], crew: Crew): (hint: Hint) => void {
+  return (hint) => {
+    switch (hint.kind) {
+      case "ready":
+        if (queues.includes(hint.queue)) crew.claimLoop.hint();
+        return;
+      case "told":
+        crew.slots.get(hint.runId)?.execution.told();
+        return;
+      case "sent":
+        crew.inboxRelay.sent(hint.runId);
+        return;
+      case "ended":
+        return;
+      case "reconnected":
+        crew.claimLoop.lookAtAll();
+        for (const loop of [crew.heartbeat, crew.dueTimer, crew.sweeper]) loop.poke();
+        return;
+      default:
+        hint satisfies never;
+    }
+  };
+}
+
+function lanesOf({ queues, workflows }: WorkerSettings): readonly Lane[] {
+  return queues.flatMap((queue) =>
+    workflows.map(({ name, version, crashLimit }) => ({
+      queue,
+      workflow: name,
+      version,
+      after: null,
+      crashLimit,
+    })),
+  );
+}
