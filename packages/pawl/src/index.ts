@@ -21,6 +21,7 @@ import { createWorker, type Worker } from "./worker/worker.ts";
 export type { Client, ListFilter, StartArguments } from "./client/client.ts";
 export { ref, type RefOptions } from "./client/ref.ts";
 export type {
+  CancelOptions,
   ResultOptions,
   RunHandle,
   SignalArguments,
@@ -37,6 +38,7 @@ export type { RunId } from "./core/ids.ts";
 export type { Log } from "./core/log.ts";
 export { NonRetryableError, type RetryOptions } from "./core/retry.ts";
 export type { EndStatus, RunStatus } from "./core/run-status.ts";
+export type { Transaction } from "./core/transaction.ts";
 export type { InputOf, OutputOf, SignalSchemas, SignalsOf, WorkflowRef } from "./core/workflow-ref.ts";
 export type { MigrateAnswer, MigrateOptions } from "./postgres/migrate.ts";
 export type { CallOptions, Context, RunIdentity, TimeoutOption } from "./runtime/context.ts";
@@ -128,7 +130,8 @@ export function createPawl(options: PawlOptions): Pawl {
     await migrated;
   };
 
-  const client = createClient({ ...seams, ready });
+  const { within } = store;
+  const client = createClient({ ...seams, ready, ...(within !== undefined && { within }) });
 
   const shutDown = async (): Promise<void> => {
     await Promise.all([...workers].map((worker) => worker.stop()));
@@ -169,7 +172,7 @@ function closed(): PawlError {
   return new PawlError("CLOSED", "This Pawl is closed; make a new one.");
 }
 
-type OwnedStore = Store & Pick<PostgresStore, "migrate" | "close">;
+type OwnedStore = Store & Pick<PostgresStore, "migrate" | "close"> & Partial<Pick<PostgresStore, "within">>;
 
 function createMemory(): OwnedStore {
   return {

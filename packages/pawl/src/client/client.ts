@@ -8,6 +8,7 @@ import { checkInteger, checkOneOf, checkOptions, checkText, type Check } from ".
 import { retryUnavailable } from "../core/retry-unavailable.ts";
 import { endStatuses, type RunStatus } from "../core/run-status.ts";
 import { parseWith } from "../core/schema.ts";
+import { assertTransaction, invalidTransaction, type Transaction } from "../core/transaction.ts";
 import {
   assertWorkflow,
   type InputOf,
@@ -16,12 +17,13 @@ import {
   type SignalsOf,
   type WorkflowRef,
 } from "../core/workflow-ref.ts";
+import type { CallersStore } from "../store/callers-store.ts";
 import type { NewMessage, TellAnswer, Topic } from "../store/message.ts";
 import type { StoreClock } from "../store/store-clock.ts";
 import type { Store } from "../store/store.ts";
 import { createEndWatch } from "./end-watch.ts";
 import { describeRun, timeRun } from "./new-run.ts";
-import type { RunHandle, SignalOptions } from "./run-handle.ts";
+import type { CancelOptions, RunHandle, SignalOptions } from "./run-handle.ts";
 import { resultOf } from "./run-result.ts";
 import { readEvent, readRun, type Run } from "./run.ts";
 import { checkStartOptions, type StartOptions } from "./start-options.ts";
@@ -33,6 +35,12 @@ export interface ClientDeps extends LoopSeams {
   readonly ids: Ids;
   /** Awaited before every call to the store. Default: nothing is. */
   readonly ready?: () => Promise<void>;
+  /** The store inside a caller's transaction. Default: it has none. */
+  readonly within?: (tx: Transaction) => CallersStore;
+}
+
+interface Place extends Pick<Store, "createRuns" | "tell"> {
+  learn(): Promise<void>;
 }
 
 /** What `start` takes after the workflow: an input that may be undefined may be left out. */
@@ -54,7 +62,7 @@ export interface ListFilter {
 export interface Client {
   /**
    * Starts a run. With a key it is idempotent: the second start answers the first one's run.
-   * @throws {PawlError} `KEY_CONFLICT`, `INVALID_PAYLOAD`, `INVALID_OPTION`, `STORE_UNAVAILABLE`
+   * @throws {PawlError} `KEY_CONFLICT`, `INVALID_PAYLOAD`, `INVALID_OPTION`, `INVALID_TRANSACTION`, `STORE_UNAVAILABLE`
    */
   start<Ref extends WorkflowRef>(
     workflow: Ref,
@@ -73,9 +81,10 @@ export interface Client {
   signal(runId: RunId, name: string, payload?: unknown, options?: SignalOptions): Promise<void>;
   /**
    * Asks the run to stop. Does nothing once it has ended. A step that ignores its `AbortSignal` is given up after 30 s.
+   * @param options a text is the reason
    * @throws {PawlError} `RUN_NOT_FOUND`
    */
-  cancel(runId: RunId, reason?: string): Promise<void>;
+  cancel(runId: RunId, options?: string | CancelOptions): Promise<void>;
   /** Keeps the run from going on until it is resumed; a step in progress ends first. @throws {PawlError} `RUN_NOT_FOUND`, `RUN_ENDED` */
   pause(runId: RunId): Promise<void>;
   /** @throws {PawlError} `RUN_NOT_FOUND`, `RUN_ENDED` */
@@ -86,6 +95,7 @@ export interface Client {
 
 const checkRunId: Check = (value) =>
   typeof value === "string" && isRunId(value) ? null : "must be the id of a run";
+const checkReason: Check = (value) => (typeof value === "string" ? null : "must be a text");
 const checkAbortSignal: Check = (value) =>
   typeof value === "object" && value !== null && "aborted" in value ? null : "must be an AbortSignal";
 const statuses: readonly RunStatus[] = ["pending", "running", "waiting", "paused", "blocked", ...endStatuses];
@@ -103,14 +113,36 @@ export function createClient(deps: ClientDeps): Client {
     });
   };
 
+  /** Where a call goes: to the store, or into the caller's transaction, where nothing can be tried again. */
+  const placeOf = (tx: Transaction | undefined): Place => {
+    if (tx === undefined)
+      return {
+        learn: () => call(() => storeClock.learn()),
+        createRuns: (runs) => call(() => store.createRuns(runs)),
+        tell: (message) => call(() => store.tell(message)),
+      };
+    if (deps.within === undefined)
+      throw invalidTransaction("There are no transactions in memory: leave tx out, or use a Postgres.");
+    const within = deps.within(tx);
+    return {
+      async learn() {
+        await call(() => Promise.resolve());
+        await storeClock.learn(() => within.now());
+      },
+      createRuns: (runs) => within.createRuns(runs),
+      tell: (message) => within.tell(message),
+    };
+  };
+
   const start = async (workflow: WorkflowRef, input: unknown, options: StartOptions = {}): Promise<RunId> => {
     assertWorkflow("start", workflow);
     checkStartOptions(options);
     const described = await describeRun(workflow, input, options);
-    await call(() => storeClock.learn());
+    const place = placeOf(options.tx);
+    await place.learn();
     // Made once: however often the call is repeated, it creates one run.
     const run = timeRun(described, ids.next(), storeClock.now(), workflow, options);
-    const [answer] = await call(() => store.createRuns([run]));
+    const [answer] = await place.createRuns([run]);
     if (answer === undefined)
       throw new PawlError("INTERNAL", "The store did not answer for a new run. Please report this.");
     if (answer.kind === "created") return answer.id;
@@ -130,12 +162,14 @@ export function createClient(deps: ClientDeps): Client {
     runId: RunId,
     topic: Topic,
     data: unknown,
-    idempotencyKey?: string,
+    { idempotencyKey, tx }: SignalOptions = {},
   ): Promise<TellAnswer> => {
+    if (tx !== undefined) assertTransaction(topic === "cancel" ? "cancel" : "signal", tx);
     if (!isRunId(runId)) throw notFound(runId);
     if (idempotencyKey !== undefined) assertName("idempotency key", idempotencyKey);
     const payload = encode(data);
-    await call(() => storeClock.learn());
+    const place = placeOf(tx);
+    await place.learn();
     const message: NewMessage = {
       id: ids.next(),
       runId,
@@ -143,7 +177,7 @@ export function createClient(deps: ClientDeps): Client {
       data: payload,
       idempotencyKey: idempotencyKey ?? null,
     };
-    const answer = await call(() => store.tell(message));
+    const answer = await place.tell(message);
     if (answer === "missing") throw notFound(runId);
     return answer;
   };
@@ -152,21 +186,23 @@ export function createClient(deps: ClientDeps): Client {
     runId: RunId,
     topic: Topic,
     data?: unknown,
-    idempotencyKey?: string,
+    options?: SignalOptions,
   ): Promise<void> => {
-    const answer = await tell(runId, topic, data, idempotencyKey);
+    const answer = await tell(runId, topic, data, options);
     if (answer === "ended")
       throw new PawlError("RUN_ENDED", `Run ${runId} has ended and takes no more messages.`, { runId });
   };
 
   const signal: Client["signal"] = async (runId, name, payload, options = {}) => {
     assertName("signal", name);
-    checkOptions("signal", options, { idempotencyKey: checkText });
-    await tellLive(runId, `signal:${name}`, payload, options.idempotencyKey);
+    checkOptions("signal", options, { idempotencyKey: checkText, tx: () => null });
+    await tellLive(runId, `signal:${name}`, payload, options);
   };
 
-  const cancel: Client["cancel"] = async (runId, reason) => {
-    await tell(runId, "cancel", { reason: reason ?? null });
+  const cancel: Client["cancel"] = async (runId, options = {}) => {
+    const { reason, tx } = typeof options === "string" ? { reason: options } : options;
+    checkOptions("cancel", { reason, tx }, { reason: checkReason, tx: () => null });
+    await tell(runId, "cancel", { reason: reason ?? null }, tx === undefined ? {} : { tx });
   };
 
   const get: Client["get"] = async (runId) => {
@@ -192,7 +228,7 @@ export function createClient(deps: ClientDeps): Client {
       await checkSignal(workflow?.signalSchemas ?? null, name, payload);
       await signal(runId, name, payload, options);
     },
-    cancel: (reason) => cancel(runId, reason),
+    cancel: (options) => cancel(runId, options),
     async history() {
       if (!isRunId(runId)) throw notFound(runId);
       const events = await call(() => store.loadHistory(runId, 0));

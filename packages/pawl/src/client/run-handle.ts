@@ -1,6 +1,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { RunId } from "../core/ids.ts";
 import type { RunStatus } from "../core/run-status.ts";
+import type { Transaction } from "../core/transaction.ts";
 import type { SignalSchemas } from "../core/workflow-ref.ts";
 import type { HistoryEvent } from "./run.ts";
 
@@ -12,6 +13,15 @@ export interface ResultOptions {
 export interface SignalOptions {
   /** The sender's retries with one key are one signal. Default: none, every call sends one. */
   readonly idempotencyKey?: string;
+  /** A transaction of yours: the signal is sent only once it commits. Default: it is sent at once. */
+  readonly tx?: Transaction;
+}
+
+export interface CancelOptions {
+  /** Kept in the run's history. Default: none. */
+  readonly reason?: string;
+  /** A transaction of yours: the run is asked only once it commits. Default: it is asked at once. */
+  readonly tx?: Transaction;
 }
 
 /** The signals that may be sent by name; any name where the workflow declares none. */
@@ -50,9 +60,10 @@ export interface RunHandle<Output = unknown, Signals extends SignalSchemas = Sig
   /**
    * Asks the run to stop: its steps' signals abort, and it ends as `cancelled` once they have returned. A step that
    * ignores its `AbortSignal` is given up 30 s after the abort. Does nothing once the run has ended.
+   * @param options a text is the reason
    * @throws {PawlError} `RUN_NOT_FOUND`
    */
-  cancel(reason?: string): Promise<void>;
+  cancel(options?: string | CancelOptions): Promise<void>;
   /** Everything that has happened to it, oldest first. @throws {PawlError} `RUN_NOT_FOUND` */
   history(): Promise<readonly HistoryEvent[]>;
 }

@@ -7,6 +7,7 @@ import {
   invalidOption,
   type Check,
 } from "../core/options.ts";
+import { assertTransaction, type Transaction } from "../core/transaction.ts";
 
 export interface StartOptions {
   /** Makes the start idempotent: one run per key, for ever. Default: none, every start is a run of its own. */
@@ -31,13 +32,18 @@ export interface StartOptions {
   readonly timeout?: Duration;
   /** Ends as `expired` unless a worker has begun it by then, any delay included. Default: never. */
   readonly expiresIn?: Duration;
+  /**
+   * A transaction of yours: the run exists only once it commits, and until then there is no result to wait for.
+   * Default: the run is started at once, by itself.
+   */
+  readonly tx?: Transaction;
 }
 
 const checkInstant: Check = (value) =>
   value instanceof Date && !Number.isNaN(value.getTime()) ? null : "must be a valid Date";
 const checkName: Check = (value) => (typeof value === "string" ? null : "must be a string");
 
-/** @throws {PawlError} `INVALID_OPTION` */
+/** @throws {PawlError} `INVALID_OPTION`, `INVALID_TRANSACTION` */
 export function checkStartOptions(options: StartOptions): void {
   checkOptions("start", options, {
     key: checkName,
@@ -48,7 +54,9 @@ export function checkStartOptions(options: StartOptions): void {
     delay: checkDuration,
     timeout: checkDuration,
     expiresIn: checkDuration,
+    tx: () => null,
   });
+  if (options.tx !== undefined) assertTransaction("start", options.tx);
   if (options.at !== undefined && options.delay !== undefined) {
     throw invalidOption("start", "delay", 'cannot be given together with "at"');
   }

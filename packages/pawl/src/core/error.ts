@@ -6,6 +6,7 @@ export type ErrorCode =
   | "INVALID_NAME"
   | "INVALID_OPTION"
   | "INVALID_PAYLOAD"
+  | "INVALID_TRANSACTION"
   | "KEY_CONFLICT"
   | "LEASE_LOST"
   | "RUN_CANCELLED"

@@ -11,12 +11,12 @@ import {
   releaseRuns,
 } from "../../src/postgres/transitions/end-runs.ts";
 import { leaseValues } from "../../src/postgres/transitions/holder-calls.ts";
+import { tellInTransaction, tellInTransactionValues } from "../../src/postgres/transitions/in-transaction.ts";
 import { decodeParked, parkRuns, parkValues } from "../../src/postgres/transitions/park-runs.ts";
 import { decodeInboxes, readInbox } from "../../src/postgres/transitions/read-inbox.ts";
 import { decodeRecorded, recordEvents, recordValues } from "../../src/postgres/transitions/record-events.ts";
 import {
   decodeTold,
-  tellInTransaction,
   tellRuns,
   tellValues,
   wakeDue,
@@ -132,8 +132,7 @@ export const moves = {
       keys: messages.flatMap(keysOf),
     }),
   tellInTransaction: (name: string, message: NewMessage, isolation: Isolation): Move => {
-    const { id, runId, topic, data, idempotencyKey } = message;
-    const values = [shard, id, runId, topic, data?.json ?? null, data?.notes ?? null, idempotencyKey];
+    const values = tellInTransactionValues(message);
     return move(name, tellInTransaction, values, (rows) => rows[0], { isolation, keys: keysOf(message) });
   },
   wakeTold: (name: string, runIds: readonly RunId[]): Move =>
