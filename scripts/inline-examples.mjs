@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { emit } from "./generated-file.mjs";
 
 const root = join(import.meta.dirname, "..");
-const pages = ["README.md", "docs/writing-workflows.md"];
+const pages = ["README.md", "docs/transactions.md", "docs/writing-workflows.md"];
 
 for (const page of pages) {
   const text = await readFile(join(root, page), "utf8");

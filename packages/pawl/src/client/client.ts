@@ -200,8 +200,9 @@ export function createClient(deps: ClientDeps): Client {
   };
 
   const cancel: Client["cancel"] = async (runId, options = {}) => {
-    const { reason, tx } = typeof options === "string" ? { reason: options } : options;
-    checkOptions("cancel", { reason, tx }, { reason: checkReason, tx: () => null });
+    const given: CancelOptions = typeof options === "string" ? { reason: options } : options;
+    checkOptions("cancel", given, { reason: checkReason, tx: () => null });
+    const { reason, tx } = given;
     await tell(runId, "cancel", { reason: reason ?? null }, tx === undefined ? {} : { tx });
   };
 
