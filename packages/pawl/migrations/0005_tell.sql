@@ -69,6 +69,8 @@ create function {schema}.tell_in_transaction_v1(
 returns text
 language plpgsql
 set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
 as $$
 declare
   v_status text;

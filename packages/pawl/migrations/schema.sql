@@ -1890,6 +1890,8 @@ create function pawl.tell_in_transaction_v1(p_shard smallint, p_id uuid, p_run u
  RETURNS text
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
 AS $function$
 declare
   v_status text;

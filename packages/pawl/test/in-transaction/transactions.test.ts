@@ -199,6 +199,15 @@ describe("a start in a transaction", () => {
     });
   });
 
+  test("takes no option it does not know", async () => {
+    const run = await shop.pawl.start(deliver);
+    await inTransaction(shop.pool, async (tx) => {
+      await expect(run.cancel({ tx, resaon: "late" } as never)).rejects.toThrow('Did you mean "reason"?');
+      await expect(run.signal("shipped", 1, { trx: tx } as never)).rejects.toThrow('Did you mean "tx"?');
+      await expect(shop.pawl.start(deliver, undefined, { trx: tx } as never)).rejects.toThrow('"tx"');
+    });
+  });
+
   test("answers a duplicate as outside of one, when the run has ended since", async () => {
     const run = await shop.pawl.start(deliver);
     await run.signal("shipped", 1, { idempotencyKey: "form" });
