@@ -11,7 +11,12 @@ import {
   releaseRuns,
 } from "../../src/postgres/transitions/end-runs.ts";
 import { leaseValues } from "../../src/postgres/transitions/holder-calls.ts";
-import { tellInTransaction, tellInTransactionValues } from "../../src/postgres/transitions/in-transaction.ts";
+import {
+  createInTransaction,
+  createInTransactionValues,
+  tellInTransaction,
+  tellInTransactionValues,
+} from "../../src/postgres/transitions/in-transaction.ts";
 import { decodeParked, parkRuns, parkValues } from "../../src/postgres/transitions/park-runs.ts";
 import { decodeInboxes, readInbox } from "../../src/postgres/transitions/read-inbox.ts";
 import { decodeRecorded, recordEvents, recordValues } from "../../src/postgres/transitions/record-events.ts";
@@ -69,11 +74,18 @@ function lostOr(answers: readonly unknown[]): unknown {
 }
 
 export const moves = {
-  createRuns: (name: string, runs: readonly NewRun[], isolation: Isolation | null = null): Move =>
+  createRuns: (name: string, runs: readonly NewRun[]): Move =>
     move(name, createRuns, createRunsValues(shard, runs), (rows) => decodeCreated(runs, rows), {
-      isolation,
-      keys: runs.flatMap(({ id, key }) => (key === null ? [id] : [id, key])),
+      keys: runKeysOf(runs),
     }),
+  createInTransaction: (name: string, runs: readonly NewRun[], isolation: Isolation): Move =>
+    move(
+      name,
+      createInTransaction,
+      createInTransactionValues(runs),
+      ([row]: readonly { readonly answer: string }[]) => decodeCreated(runs, JSON.parse(row!.answer)),
+      { isolation, keys: runKeysOf(runs) },
+    ),
   claimRuns: (name: string, request: ClaimRequest): Move =>
     move(name, claimRuns, claimRunsValues(shard, request), decodeClaim),
 
@@ -154,6 +166,10 @@ function merged(items: readonly unknown[]): Pick<Move, "isMerged"> {
 
 function leasesOf(endings: readonly Ending[]): readonly Lease[] {
   return endings.map(({ lease }) => lease);
+}
+
+function runKeysOf(runs: readonly NewRun[]): readonly string[] {
+  return runs.flatMap(({ id, key }) => (key === null ? [id] : [id, key]));
 }
 
 function keysOf({ id, runId, idempotencyKey }: NewMessage): readonly string[] {
