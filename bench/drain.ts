@@ -19,7 +19,7 @@ export async function benchDrain(url: string, meter: Meter, runs: number): Promi
   const worker = pawl.worker({ workflows: [job], concurrency: 500 });
   return await meter.measure("drain of plain runs", { runs, stepsPerRun: 0 }, async () => {
     await worker.start();
-    while ((await pawl.list({ workflow: "job", status: "pending", limit: 1 })).length > 0) {
+    while ((await pawl.list({ workflow: "job", status: "pending", limit: 1 })).runs.length > 0) {
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
     await pawl.handle(last).result();

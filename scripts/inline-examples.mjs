@@ -13,6 +13,7 @@ const pages = [
   "docs/values.md",
   "docs/failing.md",
   "docs/workers.md",
+  "docs/transactions.md",
 ];
 
 for (const page of pages) {

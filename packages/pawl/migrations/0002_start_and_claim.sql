@@ -86,10 +86,7 @@ begin
 end
 $$;
 
--- Creates runs. Answers only for runs with a key (and only when p_keyed): 'created', 'existing' or 'conflict', and the id that has the key.
--- p_whole: all of them or none. A conflict then withholds the others, which are answered 'withheld'.
--- Locks: the keys it inserts, in their order; waits for a key that another open transaction is inserting.
--- Index: key_pkey. The look at taken keys is a statement of its own, so it sees what was committed while we waited.
+-- Creates runs. Answers as start_runs does.
 create function {schema}.create_runs_v1(p_shard smallint, p_runs json, p_keyed boolean, p_whole boolean)
 returns table (run_id uuid, outcome text, owner_id uuid)
 language plpgsql
@@ -97,6 +94,20 @@ set search_path = pg_catalog
 set lock_timeout = '250ms'
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+as $$
+begin
+  return query select s.run_id, s.outcome, s.owner_id from {schema}.start_runs_v1(p_shard, p_runs, p_keyed, p_whole) s;
+end
+$$;
+
+-- Creates runs. Answers only for runs with a key (and only when p_keyed): 'created', 'existing' or 'conflict', and the id that has the key.
+-- p_whole: all of them or none. A conflict then withholds the others, which are answered 'withheld'.
+-- Locks: the keys it inserts, in their order; waits for a key that another open transaction is inserting.
+-- Index: key_pkey. The look at taken keys is a statement of its own, so it sees what was committed while we waited.
+-- Its settings are its callers': a batch of ours does not wait long for a key, a caller's transaction does.
+create function {schema}.start_runs_v1(p_shard smallint, p_runs json, p_keyed boolean, p_whole boolean)
+returns table (run_id uuid, outcome text, owner_id uuid)
+language plpgsql
 as $$
 #variable_conflict use_column
 declare

@@ -69,6 +69,8 @@ create function {schema}.tell_in_transaction_v1(
 returns text
 language plpgsql
 set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
 as $$
 declare
   v_status text;
@@ -78,7 +80,9 @@ begin
     return 'missing';
   end if;
   if v_status is not null then
-    return 'ended';
+    return case when exists (select 1 from {schema}.inbox i
+                              where i.shard = p_shard and i.run_id = p_run and i.idempotency_key = p_key)
+                then 'duplicate' else 'ended' end;
   end if;
   insert into {schema}.inbox (shard, run_id, id, sent_at, topic, idempotency_key, data, notes)
   values (p_shard, p_run, p_id, {clock}, p_topic, p_key, p_data::json, p_notes::json)

@@ -499,6 +499,20 @@ begin
 end
 $function$;
 
+create function pawl.cancel(run uuid, reason text DEFAULT NULL::text)
+ RETURNS text
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  v_data json := json_build_object('reason', cancel.reason);
+begin
+  perform "pawl".check_payload_v1('The reason', v_data);
+  return "pawl".tell_in_transaction_v1("pawl".shard_of_v1(cancel.run), "pawl".new_id_v1("pawl".shard_of_v1(cancel.run)),
+    cancel.run, 'cancel', v_data::text, null, null);
+end
+$function$;
+
 create function pawl.cancel_children_v1(p_shard smallint, p_now timestamp with time zone, p_children uuid[], p_parents uuid[])
  RETURNS uuid[]
  LANGUAGE plpgsql
@@ -589,6 +603,53 @@ begin
   perform "pawl".wake_runs_v1(p_shard, p_now, "pawl".finish_runs_v1(p_shard, p_now, v_ended,
     array_fill(0, array[cardinality(v_ended)]), v_attempts,
     array_fill('cancelled'::text, array[cardinality(v_ended)]), null, null, v_errors, null));
+end
+$function$;
+
+create function pawl.check_name_v1(p_what text, p_name text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if p_name is null or p_name = '' then
+    raise exception 'A %''s name must not be empty.', p_what using errcode = 'PW003', detail = 'INVALID_NAME';
+  end if;
+  if octet_length(convert_to(p_name, 'UTF8')) > 255 then
+    raise exception 'A %''s name must not be longer than 255 bytes.', p_what using errcode = 'PW003', detail = 'INVALID_NAME';
+  end if;
+end
+$function$;
+
+create function pawl.check_payload_v1(p_what text, p_value json)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_shape text;
+begin
+  if octet_length(p_value::text) > 1048576 then
+    raise exception '%: the value is larger than 1048576 bytes: keep it elsewhere and store where.', p_what
+      using errcode = 'PW004', detail = 'INVALID_PAYLOAD';
+  end if;
+
+  begin
+    perform p_value::jsonb;
+  exception when data_exception or program_limit_exceeded or statement_too_complex then
+    raise exception '%: the value cannot be read back as it is: %.', p_what, sqlerrm
+      using errcode = 'PW004', detail = 'INVALID_PAYLOAD';
+  end;
+
+  -- Only its brackets: each turn takes away the innermost ones.
+  v_shape := regexp_replace(regexp_replace(p_value::text, '"(?:[^"\\]|\\.)*"', '', 'g'), '[^][{}]+', '', 'g');
+  if length(v_shape) > 200 then
+    for v_level in 1 .. 100 loop
+      v_shape := regexp_replace(v_shape, '\[\]|\{\}', '', 'g');
+      exit when v_shape = '';
+    end loop;
+    if v_shape <> '' then
+      raise exception '%: the value lies deeper than 100 levels.', p_what using errcode = 'PW004', detail = 'INVALID_PAYLOAD';
+    end if;
+  end if;
 end
 $function$;
 
@@ -810,6 +871,19 @@ begin
 end
 $function$;
 
+create function pawl.create_in_transaction_v1(p_shard smallint, p_runs json)
+ RETURNS text
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+begin
+  return (select coalesce(json_agg(json_build_object('run_id', c.run_id, 'outcome', c.outcome, 'owner_id', c.owner_id)), '[]')
+            from "pawl".start_runs_v1(p_shard, p_runs, true, json_array_length(p_runs) > 1) c);
+end
+$function$;
+
 create function pawl.create_runs_v1(p_shard smallint, p_runs json, p_keyed boolean, p_whole boolean)
  RETURNS TABLE(run_id uuid, outcome text, owner_id uuid)
  LANGUAGE plpgsql
@@ -818,56 +892,8 @@ create function pawl.create_runs_v1(p_shard smallint, p_runs json, p_keyed boole
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_seqscan TO 'off'
 AS $function$
-#variable_conflict use_column
-declare
-  v_now timestamptz := clock_timestamp();
-  v_answers json;
-  v_skip uuid[];
 begin
-  if not p_keyed then
-    perform "pawl".put_runs_v1(p_shard, v_now, p_runs, null);
-    return;
-  end if;
-
-  insert into "pawl".key (shard, key, run_id, workflow, version, input_hash)
-  select p_shard, n.key, n.id, n.workflow, n.version, "pawl".input_hash_v1(n.input, n.notes)
-    from rows from (json_to_recordset(p_runs) as (id uuid, workflow text, version integer, input text, notes text, key text))
-         with ordinality as n (id, workflow, version, input, notes, key, place)
-   where n.key is not null
-   order by n.key, n.place
-  on conflict (shard, key) do nothing;
-
-  select json_agg(json_build_object('id', n.id, 'owner', k.run_id, 'outcome',
-           case when k.run_id = n.id then 'created'
-                when n.must_be_new is not true and k.workflow = n.workflow and k.version = n.version
-                     and k.input_hash is not distinct from "pawl".input_hash_v1(n.input, n.notes) then 'existing'
-                else 'conflict' end)),
-         array_agg(n.id) filter (where k.run_id <> n.id)
-    into v_answers, v_skip
-    from json_to_recordset(p_runs) as n (id uuid, workflow text, version integer, input text, notes text, key text,
-                                         must_be_new boolean)
-   cross join lateral (
-     select k.run_id, k.workflow, k.version, k.input_hash
-       from "pawl".key k
-      where k.shard = p_shard and k.key = n.key
-     offset 0) k;
-
-  if p_whole and exists (select 1 from json_to_recordset(v_answers) a (outcome text) where a.outcome = 'conflict') then
-    v_skip := array(select n.id from json_to_recordset(p_runs) as n (id uuid));
-    delete from "pawl".key k
-     where k.shard = p_shard and k.key = any (array(select n.key from json_to_recordset(p_runs) as n (key text)))
-       and (k.run_id = any (v_skip)) is true
-       and not exists (select 1 from "pawl".run r where r.shard = p_shard and r.id = k.run_id offset 0);
-    return query
-    select n.id, case when a.outcome = 'conflict' then 'conflict' else 'withheld' end, coalesce(a.owner, n.id)
-      from json_to_recordset(p_runs) as n (id uuid)
-      left join json_to_recordset(v_answers) a (id uuid, owner uuid, outcome text) on a.id = n.id;
-    return;
-  end if;
-
-  return query
-  select a.id, a.outcome, a.owner from json_to_recordset(v_answers) a (id uuid, owner uuid, outcome text);
-  perform "pawl".put_runs_v1(p_shard, v_now, p_runs, v_skip);
+  return query select s.run_id, s.outcome, s.owner_id from "pawl".start_runs_v1(p_shard, p_runs, p_keyed, p_whole) s;
 end
 $function$;
 
@@ -1176,6 +1202,19 @@ begin
 end
 $function$;
 
+create function pawl.instant_ms_v1(p_option text, p_at timestamp with time zone)
+ RETURNS double precision
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if not isfinite(p_at) or p_at > '275760-09-13 00:00:00+00' then
+    raise exception 'The option "%" of start lies beyond the end of the calendar.', p_option
+      using errcode = 'PW005', detail = 'INVALID_OPTION';
+  end if;
+  return ceil(extract(epoch from p_at) * 1000);
+end
+$function$;
+
 create function pawl.list_runs_v1(p_shard smallint, p_before uuid, p_after uuid, p_status text, p_workflow text, p_queue text, p_tags text[], p_error_code text, p_limit integer, p_look integer)
  RETURNS TABLE(next_id uuid, run pawl.runs)
  LANGUAGE plpgsql
@@ -1398,6 +1437,21 @@ begin
     return null;
   end if;
   return array(select r from unnest(p_runs) r except select h from unnest(p_held) h);
+end
+$function$;
+
+create function pawl.new_id_v1(p_shard smallint)
+ RETURNS uuid
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_us bigint := floor(extract(epoch from clock_timestamp()) * 1000000);
+  v_random text := replace(gen_random_uuid()::text, '-', '');
+begin
+  return lpad(to_hex(v_us / 1000), 12, '0')
+    || to_hex(28672 | ((v_us % 1000) * 4096 / 1000)::integer)
+    || to_hex(32768 | (p_shard::integer << 4) | ('x' || left(v_random, 1))::bit(4)::integer)
+    || right(v_random, 12);
 end
 $function$;
 
@@ -2160,6 +2214,137 @@ begin
 end
 $function$;
 
+create function pawl.shard_of_v1(p_id uuid)
+ RETURNS smallint
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+begin
+  return (('x' || substr(p_id::text, 20, 4))::bit(16)::integer >> 4) & 1023;
+end
+$function$;
+
+create function pawl.signal(run uuid, name text, payload json DEFAULT NULL::json, idempotency_key text DEFAULT NULL::text)
+ RETURNS text
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform "pawl".check_name_v1('signal', signal.name);
+  if signal.idempotency_key is not null then
+    perform "pawl".check_name_v1('idempotency key', signal.idempotency_key);
+  end if;
+  perform "pawl".check_payload_v1('The signal "' || signal.name || '"', signal.payload);
+  return "pawl".tell_in_transaction_v1("pawl".shard_of_v1(signal.run), "pawl".new_id_v1("pawl".shard_of_v1(signal.run)),
+    signal.run, 'signal:' || signal.name, signal.payload::text, null, signal.idempotency_key);
+end
+$function$;
+
+create function pawl.start(workflow text, input json DEFAULT NULL::json, version integer DEFAULT 1, key text DEFAULT NULL::text, queue text DEFAULT 'default'::text, priority integer DEFAULT 0, start_at timestamp with time zone DEFAULT NULL::timestamp with time zone, expires_at timestamp with time zone DEFAULT NULL::timestamp with time zone, deadline_at timestamp with time zone DEFAULT NULL::timestamp with time zone, tags text[] DEFAULT NULL::text[], on_conflict text DEFAULT 'return'::text)
+ RETURNS uuid
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  v_shard constant smallint := 0;
+  v_id uuid := "pawl".new_id_v1(v_shard);
+  v_outcome text;
+  v_owner uuid;
+begin
+  perform "pawl".check_name_v1('workflow', start.workflow);
+  perform "pawl".check_name_v1('queue', coalesce(start.queue, 'default'));
+  if start.key is not null then
+    perform "pawl".check_name_v1('key', start.key);
+  end if;
+  perform "pawl".check_name_v1('tag', t.tag) from unnest(start.tags) t (tag);
+  perform "pawl".check_payload_v1('The input of ' || start.workflow, start.input);
+  if start.version < 1 then
+    raise exception 'The option "version" of start must be from 1 to 2147483647.' using errcode = 'PW005', detail = 'INVALID_OPTION';
+  end if;
+  if start.on_conflict not in ('return', 'reject') then
+    raise exception 'The option "on_conflict" of start must be ''return'' or ''reject''.' using errcode = 'PW005', detail = 'INVALID_OPTION';
+  end if;
+
+  select c.outcome, c.owner_id into v_outcome, v_owner
+    from "pawl".start_runs_v1(v_shard, json_build_array(json_strip_nulls(json_build_object(
+           'id', v_id, 'workflow', start.workflow, 'version', coalesce(start.version, 1),
+           'queue', coalesce(start.queue, 'default'), 'priority', coalesce(start.priority, 0),
+           'input', start.input::text, 'key', start.key, 'tags', to_json(start.tags), 'raw', true,
+           'start_ms', "pawl".instant_ms_v1('start_at', start.start_at),
+           'expires_ms', "pawl".instant_ms_v1('expires_at', start.expires_at),
+           'deadline_ms', "pawl".instant_ms_v1('deadline_at', start.deadline_at)))), start.key is not null, false) c;
+
+  if v_owner is null or v_owner = v_id then
+    return v_id;
+  end if;
+  if v_outcome = 'existing' and start.on_conflict is distinct from 'reject' then
+    return v_owner;
+  end if;
+  raise exception 'The key "%" belongs to run %.', start.key,
+      v_owner || case v_outcome when 'existing' then '' else ', which has another workflow, version or input' end
+    using errcode = 'PW002', detail = 'KEY_CONFLICT';
+end
+$function$;
+
+create function pawl.start_runs_v1(p_shard smallint, p_runs json, p_keyed boolean, p_whole boolean)
+ RETURNS TABLE(run_id uuid, outcome text, owner_id uuid)
+ LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+declare
+  v_now timestamptz := clock_timestamp();
+  v_answers json;
+  v_skip uuid[];
+begin
+  if not p_keyed then
+    perform "pawl".put_runs_v1(p_shard, v_now, p_runs, null);
+    return;
+  end if;
+
+  insert into "pawl".key (shard, key, run_id, workflow, version, input_hash)
+  select p_shard, n.key, n.id, n.workflow, n.version, "pawl".input_hash_v1(n.input, n.notes)
+    from rows from (json_to_recordset(p_runs) as (id uuid, workflow text, version integer, input text, notes text, key text))
+         with ordinality as n (id, workflow, version, input, notes, key, place)
+   where n.key is not null
+   order by n.key, n.place
+  on conflict (shard, key) do nothing;
+
+  select json_agg(json_build_object('id', n.id, 'owner', k.run_id, 'outcome',
+           case when k.run_id = n.id then 'created'
+                when n.must_be_new is not true and k.workflow = n.workflow and k.version = n.version
+                     and k.input_hash is not distinct from "pawl".input_hash_v1(n.input, n.notes) then 'existing'
+                else 'conflict' end)),
+         array_agg(n.id) filter (where k.run_id <> n.id)
+    into v_answers, v_skip
+    from json_to_recordset(p_runs) as n (id uuid, workflow text, version integer, input text, notes text, key text,
+                                         must_be_new boolean)
+   cross join lateral (
+     select k.run_id, k.workflow, k.version, k.input_hash
+       from "pawl".key k
+      where k.shard = p_shard and k.key = n.key
+     offset 0) k;
+
+  if p_whole and exists (select 1 from json_to_recordset(v_answers) a (outcome text) where a.outcome = 'conflict') then
+    v_skip := array(select n.id from json_to_recordset(p_runs) as n (id uuid));
+    delete from "pawl".key k
+     where k.shard = p_shard and k.key = any (array(select n.key from json_to_recordset(p_runs) as n (key text)))
+       and (k.run_id = any (v_skip)) is true
+       and not exists (select 1 from "pawl".run r where r.shard = p_shard and r.id = k.run_id offset 0);
+    return query
+    select n.id, case when a.outcome = 'conflict' then 'conflict' else 'withheld' end, coalesce(a.owner, n.id)
+      from json_to_recordset(p_runs) as n (id uuid)
+      left join json_to_recordset(v_answers) a (id uuid, owner uuid, outcome text) on a.id = n.id;
+    return;
+  end if;
+
+  return query
+  select a.id, a.outcome, a.owner from json_to_recordset(v_answers) a (id uuid, owner uuid, outcome text);
+  perform "pawl".put_runs_v1(p_shard, v_now, p_runs, v_skip);
+end
+$function$;
+
 create function pawl.stopped_children_v1(p_shard smallint, p_runs uuid[], p_statuses text[])
  RETURNS uuid[]
  LANGUAGE plpgsql
@@ -2306,6 +2491,8 @@ create function pawl.tell_in_transaction_v1(p_shard smallint, p_id uuid, p_run u
  RETURNS text
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
 AS $function$
 declare
   v_status text;
@@ -2315,7 +2502,9 @@ begin
     return 'missing';
   end if;
   if v_status is not null then
-    return 'ended';
+    return case when exists (select 1 from "pawl".inbox i
+                              where i.shard = p_shard and i.run_id = p_run and i.idempotency_key = p_key)
+                then 'duplicate' else 'ended' end;
   end if;
   insert into "pawl".inbox (shard, run_id, id, sent_at, topic, idempotency_key, data, notes)
   values (p_shard, p_run, p_id, clock_timestamp(), p_topic, p_key, p_data::json, p_notes::json)

@@ -33,20 +33,23 @@ import { systemTimers } from "./system/system-timers.ts";
 import type { WorkerOptions } from "./worker/worker-options.ts";
 import { createWorker, type StopOptions, type Worker } from "./worker/worker.ts";
 
-export type { Client, ListFilter, StartArguments } from "./client/client.ts";
+export type { Attempt } from "./client/attempt.ts";
+export type { Client, StartArguments } from "./client/client.ts";
 export type { Health } from "./client/health.ts";
+export type { RedriveFilter, RescheduleOptions } from "./client/operating.ts";
+export type { Backlog, ListFilter, RunCount, RunCounts, RunPage } from "./client/reading.ts";
 export { ref, type RefOptions } from "./client/ref.ts";
 export type {
   ResultOptions,
   RunHandle,
   SignalArguments,
   SignalName,
-  SignalOptions,
   SignalPayload,
 } from "./client/run-handle.ts";
 export type { HistoryEvent, Run } from "./client/run.ts";
-export type { StartOptions } from "./client/start-options.ts";
+export type { StartItem, StartManyOptions, StartOptions } from "./client/start-options.ts";
 export { aesGcmCodec, type AesGcmKey, type AesGcmOptions } from "./codec/aes-gcm-codec.ts";
+export type { CancelOptions, SignalOptions } from "./client/telling.ts";
 export type { WorkerView } from "./client/worker-view.ts";
 export type { Duration } from "./core/duration.ts";
 export { PawlError, type ErrorCode } from "./core/error.ts";
@@ -59,6 +62,7 @@ export type { RecordedError } from "./core/recorded-error.ts";
 export { NonRetryableError, RetryAfterError, type RetryAfterOptions } from "./core/retry-error.ts";
 export type { RetryOptions, WorkflowRetryOptions } from "./core/retry.ts";
 export type { EndStatus, RunStatus } from "./core/run-status.ts";
+export type { Transaction } from "./core/transaction.ts";
 export type { InputOf, OutputOf, SignalSchemas, SignalsOf, WorkflowRef } from "./core/workflow-ref.ts";
 export type { MigrateAnswer, MigrateOptions } from "./postgres/migrate.ts";
 export type { CallOptions, Context, RunIdentity, TimeoutOption } from "./runtime/context.ts";
@@ -170,7 +174,8 @@ export function createPawl(given: PawlOptions): Pawl {
     await migrated;
   };
 
-  const client = createClient({ ...seams, ready });
+  const { within } = store;
+  const client = createClient({ ...seams, ready, ...(within !== undefined && { within }) });
 
   const stopWorkers = async (stopOptions?: StopOptions): Promise<void> => {
     await Promise.all([...workers].map((worker) => worker.stop(stopOptions)));
@@ -239,7 +244,9 @@ function closed(): PawlError {
   return new PawlError("CLOSED", "This Pawl is closed; make a new one.");
 }
 
-type OwnedStore = Store & Pick<PostgresStore, "migrate" | "isPooled" | "examine" | "close">;
+type OwnedStore = Store &
+  Pick<PostgresStore, "migrate" | "isPooled" | "examine" | "close"> &
+  Partial<Pick<PostgresStore, "within">>;
 
 function createMemory(): OwnedStore {
   const store = createMemoryStore({ clock: systemClock });

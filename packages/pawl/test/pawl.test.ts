@@ -21,7 +21,7 @@ async function carryThrough(pawl: Pawl): Promise<void> {
   await run.signal("shipped", "dhl", { idempotencyKey: "hook" });
   expect(await run.result()).toEqual({ id: 7, held: true, parts: 6, carrier: "dhl" });
   expect(await run.status()).toBe("completed");
-  expect(await pawl.list({ workflow: "part", status: "completed" })).toHaveLength(2);
+  expect((await pawl.list({ workflow: "part", status: "completed" })).runs).toHaveLength(2);
 }
 
 describe("createPawl", () => {

@@ -1,6 +1,10 @@
+import type { NodePgDatabase } from "drizzle-orm/node-postgres";
+import type pg from "pg";
 import { expectTypeOf, test } from "vitest";
 import { z } from "zod";
+import { fromDrizzle } from "../src/adapters/index.ts";
 import type { RunHandle } from "../src/client/run-handle.ts";
+import type { Transaction } from "../src/core/transaction.ts";
 import type { InputOf, OutputOf, SignalsOf } from "../src/core/workflow-ref.ts";
 import type { Context } from "../src/runtime/context.ts";
 import { workflow, type Workflow } from "../src/runtime/workflow.ts";
@@ -115,4 +119,20 @@ test("options are checked where they are written", () => {
   const missing = (): unknown => workflow({ name: "a" }, async () => {});
   expectTypeOf(misspelt).toBeFunction();
   expectTypeOf(missing).toBeFunction();
+});
+
+test("a client of pg is a transaction, a transaction of another library is one once it is wrapped", () => {
+  const pass = (tx: Transaction): Transaction => tx;
+  const use = (client: pg.Client, pooled: pg.PoolClient, db: NodePgDatabase): void => {
+    pass(client);
+    pass(pooled);
+    void db.transaction(async (tx) => {
+      pass(fromDrizzle(tx));
+      // @ts-expect-error: its query is something else
+      pass(tx);
+      // @ts-expect-error: in no transaction
+      fromDrizzle(db);
+    });
+  };
+  expectTypeOf(use).toBeFunction();
 });

@@ -1,80 +1,53 @@
-import type { Clock } from "../core/clock.ts";
-import { PawlError } from "../core/error.ts";
-import { isRunId, type Ids, type RunId } from "../core/ids.ts";
-import type { LoopSeams } from "../core/loop.ts";
+import type { RunId } from "../core/ids.ts";
 import { assertName } from "../core/name.ts";
-import {
-  checkInteger,
-  checkName,
-  checkOneOf,
-  checkOptions,
-  checkRunId,
-  invalidOption,
-  type Check,
-} from "../core/options.ts";
-import type { Emit } from "../core/pawl-event.ts";
-import { placeOfMessage } from "../core/payload-codec.ts";
-import { plainPayloads, type Payloads } from "../core/payloads.ts";
-import { retryUnavailable } from "../core/retry-unavailable.ts";
-import { endStatuses, type RunStatus } from "../core/run-status.ts";
-import { parseWith } from "../core/schema.ts";
+import { checkOptions, type Check } from "../core/options.ts";
 import {
   assertWorkflow,
   type InputOf,
   type OutputOf,
-  type SignalSchemas,
   type SignalsOf,
   type WorkflowRef,
 } from "../core/workflow-ref.ts";
-import type { NewMessage, TellAnswer, Topic } from "../store/message.ts";
-import type { StoreClock } from "../store/store-clock.ts";
-import type { Store } from "../store/store.ts";
+import { createConnection, type ClientDeps } from "./connection.ts";
 import { createEndWatch } from "./end-watch.ts";
-import { describeRun, sealRun, timeRun } from "./new-run.ts";
-import type { RunHandle, SignalOptions } from "./run-handle.ts";
+import { createOperating, type RedriveFilter, type RescheduleOptions } from "./operating.ts";
+import { createReading, type Backlog, type ListFilter, type RunCounts, type RunPage } from "./reading.ts";
+import type { RunHandle } from "./run-handle.ts";
+import { assertRunId, assertText } from "./run-id.ts";
 import { resultOf } from "./run-result.ts";
-import { readHistory, readRun, type Run } from "./run.ts";
-import { readStartOptions, type StartOptions } from "./start-options.ts";
+import type { Run } from "./run.ts";
+import type { StartItem, StartManyOptions, StartOptions } from "./start-options.ts";
+import { createStarting } from "./starting.ts";
+import { checkSignal, createTelling, type CancelOptions, type SignalOptions } from "./telling.ts";
 import { readWorker, type WorkerView } from "./worker-view.ts";
-
-export interface ClientDeps extends LoopSeams {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly storeClock: StoreClock;
-  readonly ids: Ids;
-  /** Default: without a codec, up to 1 MiB. */
-  readonly payloads?: Payloads;
-  /** Awaited before every call to the store. Default: nothing is. */
-  readonly ready?: () => Promise<void>;
-  /** Is told what happens. Default: nobody is. */
-  readonly emit?: Emit | undefined;
-}
 
 /** What `start` takes after the workflow: an input that may be undefined may be left out. */
 export type StartArguments<Input> = undefined extends Input
   ? [input?: Input, options?: StartOptions]
   : [input: Input, options?: StartOptions];
 
-export interface ListFilter {
-  readonly status?: RunStatus;
-  readonly workflow?: string;
-  readonly queue?: string;
-  /** Only runs older than this one: the last of the page before. */
-  readonly before?: RunId;
-  /** Default 100, at most 1000. */
-  readonly limit?: number;
-}
-
 /** Everything that can be asked of runs from outside. Calls that fail with `STORE_UNAVAILABLE` may have happened. */
 export interface Client {
   /**
    * Starts a run. With a key it is idempotent: the second start answers the first one's run.
-   * @throws {PawlError} `KEY_CONFLICT`, `INVALID_PAYLOAD`, `INVALID_OPTION`, `STORE_UNAVAILABLE`
+   * @throws {PawlError} `KEY_CONFLICT`, `INVALID_PAYLOAD`, `INVALID_OPTION`, `INVALID_TRANSACTION`, `STORE_UNAVAILABLE`
    */
   start<Ref extends WorkflowRef>(
     workflow: Ref,
     ...rest: StartArguments<InputOf<Ref>>
   ): Promise<RunHandle<OutputOf<Ref>, SignalsOf<Ref>>>;
+  /**
+   * Starts many runs of a workflow, 100,000 and more, and answers their handles in order. All inputs and options are
+   * checked before anything is sent. Then they go in chunks of 1,000 (fewer where inputs are large), each of which is
+   * started as a whole or not at all; with `tx` the transaction decides about all. An error's `details.started` says how
+   * many runs the chunks before it started: with keys, the call can simply be repeated.
+   * @throws {PawlError} as `start`
+   */
+  startMany<Ref extends WorkflowRef>(
+    workflow: Ref,
+    items: readonly StartItem<InputOf<Ref>>[],
+    options?: StartManyOptions,
+  ): Promise<readonly RunHandle<OutputOf<Ref>, SignalsOf<Ref>>[]>;
   /** A handle to a run by its id alone. Does not look whether it exists. */
   handle<Ref extends WorkflowRef = WorkflowRef>(
     runId: RunId,
@@ -82,20 +55,47 @@ export interface Client {
   ): RunHandle<OutputOf<Ref>, SignalsOf<Ref>>;
   /** The run as it is now, or null where there is none. @throws {PawlError} `INVALID_OPTION` */
   get(runId: RunId): Promise<Run | null>;
-  /** Newest first, a page at a time. */
-  list(filter?: ListFilter): Promise<readonly Run[]>;
-  /** @throws {PawlError} `RUN_NOT_FOUND`, `RUN_ENDED` */
+  /** Newest first, a page at a time. @throws {PawlError} `INVALID_OPTION` */
+  list(filter?: ListFilter): Promise<RunPage>;
+  /** The same, page after page, for as long as it is asked. `limit` is the size of a page. */
+  listAll(filter?: ListFilter): AsyncIterableIterator<Run>;
+  /** The runs that failed for good, newest first: `list` with the status `failed`. */
+  deadLetters(filter?: Omit<ListFilter, "status">): Promise<RunPage>;
+  /** How many runs there are, by status. Counts up to 10,000 of each, and estimates beyond. */
+  counts(): Promise<RunCounts>;
+  /** What waits to be claimed, by queue, workflow and version. What no worker knows shows here. */
+  backlog(): Promise<readonly Backlog[]>;
+  /** @throws {PawlError} `RUN_NOT_FOUND`, `RUN_ENDED`, `INVALID_TRANSACTION` */
   signal(runId: RunId, name: string, payload?: unknown, options?: SignalOptions): Promise<void>;
   /**
    * Asks the run to stop. Does nothing once it has ended. A step that ignores its `AbortSignal` is given up after 30 s.
-   * @param reason at most 1,000 characters, for whoever awaits the run or looks at it
-   * @throws {PawlError} `RUN_NOT_FOUND`, `INVALID_OPTION`, `INVALID_PAYLOAD`
+   * @param options a text is the reason: at most 1,000 characters, for whoever awaits the run or looks at it
+   * @throws {PawlError} `RUN_NOT_FOUND`, `INVALID_OPTION`, `INVALID_PAYLOAD`, `INVALID_TRANSACTION`
    */
-  cancel(runId: RunId, reason?: string): Promise<void>;
+  cancel(runId: RunId, options?: string | CancelOptions): Promise<void>;
+  /**
+   * Ends the run at once as `cancelled`, without its code: no `finally`, no undo. Its holder, if it has one, finds its
+   * lease gone. Its children are asked to stop. Does nothing once it has ended.
+   * @throws {PawlError} `RUN_NOT_FOUND`, `INVALID_OPTION`
+   */
+  terminate(runId: RunId, reason?: string): Promise<void>;
   /** Keeps the run from going on until it is resumed; a step in progress ends first. @throws {PawlError} `RUN_NOT_FOUND`, `RUN_ENDED` */
   pause(runId: RunId): Promise<void>;
   /** @throws {PawlError} `RUN_NOT_FOUND`, `RUN_ENDED` */
   resume(runId: RunId): Promise<void>;
+  /**
+   * Changes the priority of a run that nobody executes, and the time of one that has not begun or waits to be tried again.
+   * @throws {PawlError} `RUN_BEGUN` when it is too late for that; `RUN_ENDED`, `RUN_NOT_FOUND`, `INVALID_OPTION`
+   */
+  reschedule(runId: RunId, options: RescheduleOptions): Promise<void>;
+  /**
+   * Gives a run that ended otherwise than by completing another life. What it had finished is kept, what failed is tried
+   * again, and its limits count from zero. Does nothing to a run that lives.
+   * @throws {PawlError} `RUN_ENDED` when it has completed; `RUN_NOT_FOUND`
+   */
+  redrive(runId: RunId): Promise<void>;
+  /** Redrives all runs that fit, 500 at a time, and answers how many. Default: all dead letters. @throws {PawlError} `INVALID_OPTION` */
+  redriveAll(filter?: RedriveFilter): Promise<number>;
   /** Workers that are registered, and those that ended within the last hour; newest first, 1,000 at most. */
   workers(): Promise<readonly WorkerView[]>;
   /** Whoever still waits for a result gets `CLOSED`. The runs go on. */
@@ -108,105 +108,19 @@ const checkAbortSignal: Check = (value) => {
     ? null
     : "must be an AbortSignal";
 };
-const statuses: readonly RunStatus[] = ["pending", "running", "waiting", "paused", "blocked", ...endStatuses];
 
 export function createClient(deps: ClientDeps): Client {
-  const { store, storeClock, ids, payloads = plainPayloads } = deps;
+  const connection = createConnection(deps);
+  const { store, payloads, call } = connection;
   const ends = createEndWatch(deps);
-  let isClosed = false;
-
-  const call = <Answer>(act: () => Promise<Answer>): Promise<Answer> => {
-    if (isClosed) return Promise.reject(new PawlError("CLOSED", "This Pawl is closed; make a new one."));
-    return retryUnavailable(deps, async () => {
-      await deps.ready?.();
-      return act();
-    });
-  };
-
-  const start = async (workflow: WorkflowRef, input: unknown, given: StartOptions = {}): Promise<RunId> => {
-    assertWorkflow("start", workflow);
-    const options = readStartOptions(given);
-    const described = await describeRun(workflow, input, options, payloads);
-    await call(() => storeClock.learn());
-    // Made once: however often the call is repeated, it creates one run.
-    const run = sealRun(timeRun(described, ids.next(), storeClock.now(), workflow, options), payloads);
-    const [answer] = await call(() => store.createRuns([run]));
-    if (answer === undefined)
-      throw new PawlError("INTERNAL", "The store did not answer for a new run. Please report this.");
-    if (answer.kind === "created") {
-      const { id: runId, workflow: name, version, queue, key } = run;
-      const at = new Date(storeClock.now());
-      deps.emit?.({ kind: "run.started", at, runId, workflow: name, version, queue, key });
-      return answer.id;
-    }
-    if (answer.kind === "existing" && options.onConflict !== "reject") return answer.id;
-    const difference = answer.kind === "existing" ? "" : ", which has another workflow, version or input";
-    throw new PawlError(
-      "KEY_CONFLICT",
-      `The key "${options.key}" belongs to run ${answer.id}${difference}.`,
-      {
-        key: options.key,
-        runId: answer.id,
-      },
-    );
-  };
-
-  const tell = async (
-    runId: RunId,
-    topic: Topic,
-    data: unknown,
-    idempotencyKey?: string,
-  ): Promise<TellAnswer> => {
-    assertRunId(runId);
-    const payload = payloads.encode(data, placeOfMessage(runId, topic), `The payload of ${topic}`);
-    await call(() => storeClock.learn());
-    const message: NewMessage = {
-      id: ids.next(),
-      runId,
-      topic,
-      data: payload,
-      idempotencyKey: idempotencyKey ?? null,
-    };
-    const answer = await call(() => store.tell(message));
-    if (answer === "missing") throw notFound(runId);
-    return answer;
-  };
-
-  const tellLive = async (
-    runId: RunId,
-    topic: Topic,
-    data?: unknown,
-    idempotencyKey?: string,
-  ): Promise<void> => {
-    const answer = await tell(runId, topic, data, idempotencyKey);
-    if (answer === "ended")
-      throw new PawlError("RUN_ENDED", `Run ${runId} has ended and takes no more messages.`, { runId });
-  };
-
-  const signal: Client["signal"] = async (runId, name, payload, options = {}) => {
-    assertName("signal", name);
-    const { idempotencyKey } = checkOptions("signal", options, { idempotencyKey: checkName });
-    await tellLive(runId, `signal:${name}`, payload, idempotencyKey);
-  };
-
-  const cancel: Client["cancel"] = async (runId, reason) => {
-    checkReason(reason);
-    await tell(runId, "cancel", { reason: reason ?? null });
-  };
-
-  const get: Client["get"] = async (runId) => {
-    assertText(runId);
-    const record = isRunId(runId) ? await call(() => store.getRun(runId)) : null;
-    return record === null ? null : readRun(record, payloads);
-  };
+  const starting = createStarting(connection);
+  const telling = createTelling(connection);
+  const reading = createReading(connection);
+  const operating = createOperating(connection, reading);
 
   const untypedHandle = (runId: RunId, workflow?: WorkflowRef): RunHandle => ({
     id: runId,
-    async status() {
-      const record = isRunId(runId) ? await call(() => store.getRun(runId)) : null;
-      if (record === null) throw notFound(runId);
-      return record.status;
-    },
+    status: () => reading.status(runId),
     async result(options = {}) {
       const { signal: abort } = checkOptions("result", options, { signal: checkAbortSignal });
       assertRunId(runId);
@@ -217,15 +131,16 @@ export function createClient(deps: ClientDeps): Client {
     async signal(name, payload, options) {
       assertName("signal", name);
       await checkSignal(workflow?.signalSchemas ?? null, name, payload);
-      await signal(runId, name, payload, options);
+      await telling.signal(runId, name, payload, options);
     },
-    cancel: (reason) => cancel(runId, reason),
-    async history() {
-      assertRunId(runId);
-      const events = await call(() => store.loadHistory(runId, 0));
-      if (events.length === 0 && (await call(() => store.getRun(runId))) === null) throw notFound(runId);
-      return readHistory(runId, events, payloads);
-    },
+    cancel: (options) => telling.cancel(runId, options),
+    terminate: (reason) => operating.terminate(runId, reason),
+    pause: () => telling.pause(runId),
+    resume: () => telling.resume(runId),
+    reschedule: (options) => operating.reschedule(runId, options),
+    redrive: () => operating.redrive(runId),
+    attempts: () => reading.attempts(runId),
+    history: () => reading.history(runId),
   });
 
   /** The types are the caller's word: nothing can check at run time what a run will return. */
@@ -237,69 +152,35 @@ export function createClient(deps: ClientDeps): Client {
 
   return {
     async start(workflow, ...[input, options]) {
-      return handle(await start(workflow, input, options), workflow);
+      return handle(await starting.start(workflow, input, options), workflow);
+    },
+    async startMany(workflow, items, options) {
+      const runIds = await starting.startMany(workflow, items, options);
+      return runIds.map((runId) => handle(runId, workflow));
     },
     handle,
-    get,
-    async list(filter = {}) {
-      const given = checkOptions("list", filter, {
-        status: checkOneOf(...statuses),
-        workflow: checkName,
-        queue: checkName,
-        before: checkRunId,
-        limit: checkInteger(1, 1_000),
-      });
-      const page = await call(() => store.listRuns({ limit: 100, look: 10_000, ...given }));
-      return page.runs.map((record) => readRun(record, payloads));
+    get: (runId) => reading.get(runId),
+    list: (filter) => reading.list(filter),
+    async *listAll(filter = {}) {
+      for (let before = filter.before; ;) {
+        const page = await reading.list(before === undefined ? filter : { ...filter, before });
+        yield* page.runs;
+        if (page.next === null) return;
+        before = page.next;
+      }
     },
-    signal,
-    cancel,
-    pause: (runId) => tellLive(runId, "pause"),
-    resume: (runId) => tellLive(runId, "resume"),
+    deadLetters: (filter) => reading.list({ ...filter, status: "failed" }),
+    counts: () => reading.counts(),
+    backlog: () => reading.backlog(),
+    ...telling,
+    ...operating,
     async workers() {
       const filter = { endedWithinMs: 3_600_000, limit: 1_000 };
       return (await call(() => store.listWorkers(filter))).map(readWorker);
     },
     async close() {
-      isClosed = true;
+      connection.close();
       await ends.close();
     },
   };
-}
-
-/** The run parses what it receives, whoever sent it; this only tells the sender early. */
-async function checkSignal(schemas: SignalSchemas | null, name: string, payload: unknown): Promise<void> {
-  if (schemas === null) return;
-  const schema = Object.hasOwn(schemas, name) ? schemas[name] : undefined;
-  if (schema === undefined) {
-    throw new PawlError("INVALID_NAME", `The workflow declares no signal "${name}".`, {
-      name,
-      known: Object.keys(schemas),
-    });
-  }
-  await parseWith(schema, payload, `signal "${name}"`);
-}
-
-/** Whatever else it may be, a text can be the id of a run that is not there. */
-function assertText(runId: unknown): asserts runId is string {
-  if (typeof runId !== "string")
-    throw new PawlError("INVALID_OPTION", "The id of a run must be a string, such as a handle's id.");
-}
-
-function assertRunId(runId: unknown): asserts runId is RunId {
-  assertText(runId);
-  if (!isRunId(runId)) throw notFound(runId);
-}
-
-const longestReason = 1_000;
-
-function checkReason(reason: unknown): void {
-  if (reason === undefined) return;
-  if (typeof reason !== "string" || reason.length > longestReason)
-    throw invalidOption("cancel", "reason", `must be a text of at most ${longestReason} characters`);
-}
-
-function notFound(text: string): PawlError {
-  const runId = text.slice(0, 80);
-  return new PawlError("RUN_NOT_FOUND", `There is no run ${runId}.`, { runId });
 }

@@ -32,6 +32,7 @@ export async function describeRun(
     input: payloads.write(parsed, `The input of ${workflow.name}`),
     key: options.key ?? null,
     mustBeNew: options.onConflict === "reject",
+    tags: [...new Set(options.tags)],
     retry: options.retry === undefined ? null : createRetryPolicy(options.retry),
   };
 }
@@ -49,15 +50,18 @@ export function timeRun(
   workflow: WorkflowRef,
   options: StartOptions,
 ): NewRun {
-  const timeoutMs = options.timeout === undefined ? workflow.timeoutMs : parseDuration(options.timeout);
   return {
     ...described,
     id,
-    // A store need not know instants before 1970.
-    startAt: options.at ? Math.max(0, options.at.getTime()) : later(now, options.delay),
-    expiresAt: later(now, options.expiresIn),
-    deadlineAt: later(now, timeoutMs ?? undefined),
+    startAt: instantOf(options.at) ?? later(now, options.delay),
+    expiresAt: instantOf(options.expiresAt) ?? later(now, options.expiresIn),
+    deadlineAt: instantOf(options.deadline) ?? later(now, options.timeout ?? workflow.timeoutMs ?? undefined),
   };
+}
+
+/** A store need not know instants before 1970. */
+function instantOf(date: Date | undefined): number | null {
+  return date === undefined ? null : Math.max(0, date.getTime());
 }
 
 function later(now: number, duration: string | number | undefined): number | null {

@@ -2,16 +2,14 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { RunId } from "../core/ids.ts";
 import type { RunStatus } from "../core/run-status.ts";
 import type { SignalSchemas } from "../core/workflow-ref.ts";
+import type { Attempt } from "./attempt.ts";
+import type { RescheduleOptions } from "./operating.ts";
 import type { HistoryEvent } from "./run.ts";
+import type { CancelOptions, SignalOptions } from "./telling.ts";
 
 export interface ResultOptions {
   /** Stops the waiting, not the run. */
   readonly signal?: AbortSignal;
-}
-
-export interface SignalOptions {
-  /** The sender's retries with one key are one signal. Default: none, every call sends one. */
-  readonly idempotencyKey?: string;
 }
 
 /** The signals that may be sent by name; any name where the workflow declares none. */
@@ -50,10 +48,22 @@ export interface RunHandle<Output = unknown, Signals extends SignalSchemas = Sig
   /**
    * Asks the run to stop: its steps' signals abort, and it ends as `cancelled` once they have returned. A step that
    * ignores its `AbortSignal` is given up 30 s after the abort. Does nothing once the run has ended.
-   * @param reason at most 1,000 characters; `result` rejects with it
-   * @throws {PawlError} `RUN_NOT_FOUND`, `INVALID_OPTION`, `INVALID_PAYLOAD`
+   * @param options a text is the reason: at most 1,000 characters; `result` rejects with it
+   * @throws {PawlError} `RUN_NOT_FOUND`, `INVALID_OPTION`, `INVALID_PAYLOAD`, `INVALID_TRANSACTION`
    */
-  cancel(reason?: string): Promise<void>;
+  cancel(options?: string | CancelOptions): Promise<void>;
+  /** Ends it at once as `cancelled`, without its code, whoever holds it. @throws {PawlError} `RUN_NOT_FOUND` */
+  terminate(reason?: string): Promise<void>;
+  /** Keeps it from going on until it is resumed; a step in progress ends first. @throws {PawlError} `RUN_NOT_FOUND`, `RUN_ENDED` */
+  pause(): Promise<void>;
+  /** @throws {PawlError} `RUN_NOT_FOUND`, `RUN_ENDED` */
+  resume(): Promise<void>;
+  /** Changes priority or time of a run that waits to be claimed. @throws {PawlError} `RUN_BEGUN`, `RUN_ENDED`, `RUN_NOT_FOUND` */
+  reschedule(options: RescheduleOptions): Promise<void>;
+  /** Gives it another life if it ended otherwise than by completing. @throws {PawlError} `RUN_ENDED`, `RUN_NOT_FOUND` */
+  redrive(): Promise<void>;
+  /** Its finished attempts, oldest first. @throws {PawlError} `RUN_NOT_FOUND` */
+  attempts(): Promise<readonly Attempt[]>;
   /** Everything that has happened to it, oldest first. @throws {PawlError} `RUN_NOT_FOUND` */
   history(): Promise<readonly HistoryEvent[]>;
 }

@@ -3,22 +3,19 @@ import { isDate } from "../core/instant.ts";
 import {
   checkDuration,
   checkInteger,
+  checkList,
   checkName,
   checkOneOf,
   checkOptions,
   exclude,
   type Check,
+  type Rule,
 } from "../core/options.ts";
 import { checkRetry, type RetryOptions } from "../core/retry.ts";
+import { assertTransaction, type Transaction } from "../core/transaction.ts";
 
-export interface StartOptions {
-  /** Makes the start idempotent: one run per key, for ever. Default: none, every start is a run of its own. */
-  readonly key?: string;
-  /**
-   * What a second start with the key gets: the run that is there (`"return"`, the default), or `KEY_CONFLICT`
-   * (`"reject"`). With another workflow, version or input it is `KEY_CONFLICT` in any case.
-   */
-  readonly onConflict?: "return" | "reject";
+/** What runs that are started together may have in common. */
+interface SharedStartOptions {
   /** Default: the workflow's queue. */
   readonly queue?: string;
   /** Lower goes first. Default 0. */
@@ -27,38 +24,101 @@ export interface StartOptions {
   readonly at?: Date;
   /** Not before this long from now. Default 0: at once. */
   readonly delay?: Duration;
-  /**
-   * Ends as `timed_out` when it takes longer than this, any delay included. A step that ignores its `AbortSignal` is
-   * given up 30 s after that. Default: the workflow's timeout.
-   */
+  /** Ends as `timed_out` if it has not ended by then. A step that ignores its `AbortSignal` is given up 30 s after that. */
+  readonly deadline?: Date;
+  /** The same, this long from now, any delay included. Default: the workflow's timeout. */
   readonly timeout?: Duration;
-  /** Ends as `expired` unless a worker has begun it by then, any delay included. Default: never. */
+  /** Ends as `expired` unless a worker has begun it by then. Default: never. */
+  readonly expiresAt?: Date;
+  /** The same, this long from now, any delay included. */
   readonly expiresIn?: Duration;
+  /** Words to find it by, at most 100: see `list`. Not secret: no codec hides them. Default: none. */
+  readonly tags?: readonly string[];
   /**
    * When to try again after a failed attempt, for this run alone: replaces the workflow's policy as a whole, all but its
    * `retryIf`. Default: the workflow's.
    */
   readonly retry?: RetryOptions;
+  /**
+   * What a second start with the key gets: the run that is there (`"return"`, the default), or `KEY_CONFLICT`
+   * (`"reject"`). With another workflow, version or input it is `KEY_CONFLICT` in any case.
+   */
+  readonly onConflict?: "return" | "reject";
 }
+
+interface OwnStartOptions extends SharedStartOptions {
+  /** Makes the start idempotent: one run per key, for ever. Default: none, every start is a run of its own. */
+  readonly key?: string;
+}
+
+interface TransactionOption {
+  /**
+   * A transaction of yours: what is started exists only once it commits, and until then there is no result to wait for.
+   * Default: it is started at once, by itself.
+   */
+  readonly tx?: Transaction;
+}
+
+export interface StartOptions extends OwnStartOptions, TransactionOption {}
+
+/** For all runs of a `startMany`, unless one of them says otherwise. */
+export interface StartManyOptions extends SharedStartOptions, TransactionOption {}
+
+/** One run of a `startMany`. */
+export type StartItem<Input> = OwnStartOptions &
+  (undefined extends Input ? { readonly input?: Input } : { readonly input: Input });
 
 const checkInstant: Check = (value) => (isDate(value) ? null : "must be a valid Date");
 
-/** @throws {PawlError} `INVALID_OPTION` */
+const sharedChecks = {
+  queue: checkName,
+  priority: checkInteger(-(2 ** 31), 2 ** 31 - 1),
+  at: checkInstant,
+  delay: checkDuration,
+  deadline: checkInstant,
+  timeout: checkDuration,
+  expiresAt: checkInstant,
+  expiresIn: checkDuration,
+  tags: (value: unknown) =>
+    Array.isArray(value) && value.length === 0 ? null : checkList(checkName, 100)(value),
+  retry: checkRetry,
+  onConflict: checkOneOf("return", "reject"),
+};
+const ownChecks = { ...sharedChecks, key: checkName };
+const tx: Check = () => null;
+
+/** Otherwise it could never begin. */
+const startsFirst: Rule = {
+  of: ["at", "expiresAt"],
+  check: ({ at, expiresAt }) =>
+    at instanceof Date && expiresAt instanceof Date && expiresAt <= at
+      ? { kind: "wrong", option: "expiresAt", fault: 'must be later than "at"' }
+      : null,
+};
+
+const rules = [
+  exclude("delay", "at"),
+  exclude("timeout", "deadline"),
+  exclude("expiresIn", "expiresAt"),
+  startsFirst,
+];
+
+/** @throws {PawlError} `INVALID_OPTION`, `INVALID_TRANSACTION` */
 export function readStartOptions(options: StartOptions): StartOptions {
-  return checkOptions(
-    "start",
-    options,
-    {
-      key: checkName,
-      onConflict: checkOneOf("return", "reject"),
-      queue: checkName,
-      priority: checkInteger(-(2 ** 31), 2 ** 31 - 1),
-      at: checkInstant,
-      delay: checkDuration,
-      timeout: checkDuration,
-      expiresIn: checkDuration,
-      retry: checkRetry,
-    },
-    { rules: [exclude("delay", "at")] },
-  );
+  const given = checkOptions("start", options, { ...ownChecks, tx }, { rules });
+  if (given.tx !== undefined) assertTransaction("start", given.tx);
+  return given;
+}
+
+/** @throws {PawlError} `INVALID_OPTION`, `INVALID_TRANSACTION` */
+export function readStartManyOptions(options: StartManyOptions): StartManyOptions {
+  const given = checkOptions("startMany", options, { ...sharedChecks, tx }, { rules });
+  if (given.tx !== undefined) assertTransaction("startMany", given.tx);
+  return given;
+}
+
+/** @throws {PawlError} `INVALID_OPTION`, which says which item it is */
+export function readStartItem(item: StartItem<unknown>, index: number): StartItem<unknown> {
+  const input: Check = () => null;
+  return checkOptions(`startMany's item ${index}`, item, { ...ownChecks, input }, { rules });
 }

@@ -43,6 +43,14 @@ export function shardOf(id: RunId): number {
   return (Number.parseInt(id.slice(19, 23), 16) >> 4) & 0x3ff;
 }
 
+/** A bound that is smaller than every id made at this instant or later, and larger than all before. */
+export function idsFrom(ms: number): RunId {
+  const time = Math.min(Math.max(0, Math.floor(ms)), 2 ** 48 - 1)
+    .toString(16)
+    .padStart(12, "0");
+  return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`;
+}
+
 const runIdForm = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 export function isRunId(value: unknown): boolean {

@@ -4,12 +4,15 @@ import { shardOf } from "../core/ids.ts";
 import { type Log, silentLog } from "../core/log.ts";
 import type { Random } from "../core/random.ts";
 import { delay, type Timers } from "../core/timers.ts";
+import type { Transaction } from "../core/transaction.ts";
+import type { CallersStore } from "../store/callers-store.ts";
 import type { Hint } from "../store/hint.ts";
 import type { Ending, Lease, ParkAnswer, Parking, RecordAnswer, Recording } from "../store/lease.ts";
 import type { Message, NewMessage, TellAnswer } from "../store/message.ts";
 import type { CreateAnswer, NewRun, RunEnd } from "../store/run-record.ts";
 import type { StoreReport } from "../store/store-report.ts";
 import type { Store } from "../store/store.ts";
+import { createCallersStore } from "./callers-store.ts";
 import { createDatabase, type Row } from "./database.ts";
 import { examineServer } from "./examine.ts";
 import { createGroupCommit } from "./group-commit.ts";
@@ -69,6 +72,8 @@ export interface PostgresStoreOptions {
 }
 
 export interface PostgresStore extends Store {
+  /** The store inside a transaction of the caller's. */
+  within(tx: Transaction): CallersStore;
   migrate(options?: MigrateOptions): Promise<MigrateAnswer>;
   /** False while notifications do not arrive and only polling works. */
   isListening(): boolean;
@@ -312,6 +317,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       if (!isClosed) listener?.start();
       return () => subscribers.delete(subscriber);
     },
+    within: (tx) => createCallersStore(tx, schema, clock),
     migrate: (migrateOptions) =>
       migrate({ pool, schema, clock, timers, pause: (ms) => delay(timers, ms) }, migrateOptions),
     isListening: () => listener?.state() === "live",

@@ -3,8 +3,8 @@ import type { Store } from "./store.ts";
 
 /** The store's clock, as far as this process knows it. Good enough for ids and start times; never for leases. */
 export interface StoreClock extends Clock {
-  /** Asks the store for its time, unless it was heard not long ago. */
-  learn(): Promise<void>;
+  /** Asks the store for its time, or this way if one is given, unless it was heard not long ago. */
+  learn(askNow?: () => Promise<number>): Promise<void>;
   /** The store answered that it was `storeNow`, to a call made at `sentAt` by the process's clock. */
   heard(storeNow: number, sentAt: number): void;
 }
@@ -22,17 +22,19 @@ export function createStoreClock(clock: Clock, store: Store): StoreClock {
     heardAt = clock.now();
     offsetMs = storeNow - (sentAt + heardAt) / 2;
   };
-  const ask = async (): Promise<void> => {
+  const ask = async (askNow: () => Promise<number>): Promise<void> => {
     const sentAt = clock.now();
-    heard(await store.now(), sentAt);
+    heard(await askNow(), sentAt);
   };
 
   return {
     now: () => clock.now() + offsetMs,
     heard,
-    async learn() {
+    async learn(askNow) {
       if (clock.now() - heardAt < keptMs) return;
-      learning ??= ask().finally(() => {
+      // Not shared: whoever asks in a transaction may hold the connection that the others wait for.
+      if (askNow !== undefined) return ask(askNow);
+      learning ??= ask(() => store.now()).finally(() => {
         learning = null;
       });
       await learning;

@@ -281,12 +281,14 @@ describe("looking at runs", () => {
     for (const name of ["a", "b", "c", "d"]) ids.unshift((await client.start(greet, name)).id);
     await client.start(tick);
     await client.cancel(ids[1] ?? "");
-    expect((await client.list({ workflow: "greet" })).map(({ id }) => id)).toEqual(ids);
-    expect((await client.list({ workflow: "greet", limit: 2 })).map(({ id }) => id)).toEqual(ids.slice(0, 2));
-    expect((await client.list({ workflow: "greet", before: ids[1] ?? "" })).map(({ id }) => id)).toEqual(
+    expect((await client.list({ workflow: "greet" })).runs.map(({ id }) => id)).toEqual(ids);
+    expect((await client.list({ workflow: "greet", limit: 2 })).runs.map(({ id }) => id)).toEqual(
+      ids.slice(0, 2),
+    );
+    expect((await client.list({ workflow: "greet", before: ids[1] ?? "" })).runs.map(({ id }) => id)).toEqual(
       ids.slice(2),
     );
-    expect((await client.list({ status: "cancelled" })).map(({ id }) => id)).toEqual([ids[1]]);
+    expect((await client.list({ status: "cancelled" })).runs.map(({ id }) => id)).toEqual([ids[1]]);
     await expect(client.list({ status: "done" } as never)).rejects.toMatchObject({ code: "INVALID_OPTION" });
     await expect(client.list({ before: "not-an-id" })).rejects.toMatchObject({ code: "INVALID_OPTION" });
   });

@@ -12,12 +12,17 @@ import {
   releaseRuns,
 } from "../../src/postgres/transitions/end-runs.ts";
 import { leaseValues } from "../../src/postgres/transitions/holder-calls.ts";
+import {
+  createInTransaction,
+  createInTransactionValues,
+  tellInTransaction,
+  tellInTransactionValues,
+} from "../../src/postgres/transitions/in-transaction.ts";
 import { decodeParked, parkRuns, parkValues } from "../../src/postgres/transitions/park-runs.ts";
 import { decodeInboxes, readInbox } from "../../src/postgres/transitions/read-inbox.ts";
 import { decodeRecorded, recordEvents, recordValues } from "../../src/postgres/transitions/record-events.ts";
 import {
   decodeTold,
-  tellInTransaction,
   tellRuns,
   tellValues,
   wakeDue,
@@ -70,16 +75,21 @@ function lostOr(answers: readonly unknown[]): unknown {
 }
 
 export const moves = {
-  createRuns: (name: string, runs: readonly NewRun[], isolation: Isolation | null = null): Move =>
+  createRuns: (name: string, runs: readonly NewRun[]): Move =>
     move(
       name,
       createRuns,
       createRunsValues(shard, runs, runs.length > 1),
       (rows) => decodeCreated(runs, rows),
-      {
-        isolation,
-        keys: runs.flatMap(({ id, key }) => (key === null ? [id] : [id, key])),
-      },
+      { keys: runKeysOf(runs) },
+    ),
+  createInTransaction: (name: string, runs: readonly NewRun[], isolation: Isolation): Move =>
+    move(
+      name,
+      createInTransaction,
+      createInTransactionValues(runs),
+      ([row]: readonly { readonly answer: string }[]) => decodeCreated(runs, JSON.parse(row!.answer)),
+      { isolation, keys: runKeysOf(runs) },
     ),
   claimRuns: (name: string, request: ClaimRequest): Move =>
     move(name, claimRuns, claimRunsValues(shard, request), decodeClaim),
@@ -139,8 +149,7 @@ export const moves = {
       keys: messages.flatMap(keysOf),
     }),
   tellInTransaction: (name: string, message: NewMessage, isolation: Isolation): Move => {
-    const { id, runId, topic, data, idempotencyKey } = message;
-    const values = [shard, id, runId, topic, data?.json ?? null, data?.notes ?? null, idempotencyKey];
+    const values = tellInTransactionValues(message);
     return move(name, tellInTransaction, values, (rows) => rows[0], { isolation, keys: keysOf(message) });
   },
   terminate: (name: string, runId: RunId): Move =>
@@ -170,6 +179,10 @@ function merged(items: readonly unknown[]): Pick<Move, "isMerged"> {
 
 function leasesOf(endings: readonly Ending[]): readonly Lease[] {
   return endings.map(({ lease }) => lease);
+}
+
+function runKeysOf(runs: readonly NewRun[]): readonly string[] {
+  return runs.flatMap(({ id, key }) => (key === null ? [id] : [id, key]));
 }
 
 function keysOf({ id, runId, idempotencyKey }: NewMessage): readonly string[] {

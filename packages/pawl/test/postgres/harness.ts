@@ -1,9 +1,8 @@
 import pg from "pg";
 import { parseDuration } from "../../src/core/duration.ts";
-import { shardOf } from "../../src/core/ids.ts";
 import { createPostgresStore, type PostgresStore } from "../../src/postgres/postgres-store.ts";
 import { bindSchema, schemaName } from "../../src/postgres/schema-name.ts";
-import { tellInTransaction } from "../../src/postgres/transitions/tell-runs.ts";
+import { tellInTransaction, tellInTransactionValues } from "../../src/postgres/transitions/in-transaction.ts";
 import { systemRandom } from "../../src/system/system-random.ts";
 import { systemTimers } from "../../src/system/system-timers.ts";
 import type { StoreHarness } from "../conformance/harness.ts";
@@ -58,17 +57,8 @@ export async function createPostgresHarness(
     pool,
     clock: { advance: (duration) => advanceTestClock(pool, schema, parseDuration(duration)) },
     snapshot: () => takeSnapshot(pool, schema),
-    async insertMessage({ id, runId, topic, data, idempotencyKey }) {
-      const values = [
-        shardOf(runId),
-        id,
-        runId,
-        topic,
-        data?.json ?? null,
-        data?.notes ?? null,
-        idempotencyKey,
-      ];
-      await pool.query(sql(tellInTransaction.text), values);
+    async insertMessage(message) {
+      await pool.query(sql(tellInTransaction.text), [...tellInTransactionValues(message)]);
     },
     async setQueuePaused(queue, paused) {
       const text = `insert into {schema}.queue (name, paused_at) values ($1, case when $2 then now() end)

@@ -12,6 +12,12 @@ import {
 import { createRuns, createRunsValues } from "../../src/postgres/transitions/create-runs.ts";
 import { beginRuns, endRuns, endValues, releaseRuns } from "../../src/postgres/transitions/end-runs.ts";
 import { leaseValues } from "../../src/postgres/transitions/holder-calls.ts";
+import {
+  createInTransaction,
+  createInTransactionValues,
+  tellInTransaction,
+  tellInTransactionValues,
+} from "../../src/postgres/transitions/in-transaction.ts";
 import { parkRuns, parkValues } from "../../src/postgres/transitions/park-runs.ts";
 import { readInbox } from "../../src/postgres/transitions/read-inbox.ts";
 import {
@@ -148,6 +154,15 @@ export const measuredCalls = {
   "create runs with keys": async (_store, count) => {
     const runs = newRuns(count).map((run) => ({ ...run, key: run.id }));
     return { transition: createRuns, values: createRunsValues(0, runs, false) };
+  },
+  "create runs in a caller's transaction": async (_store, count) => {
+    const runs = newRuns(count).map((run) => ({ ...run, key: run.id }));
+    return { transition: createInTransaction, values: createInTransactionValues(runs) };
+  },
+  // One message a call, however many are asked for.
+  "tell in a caller's transaction": async (store) => {
+    const [message] = messages(await parked(store, newRuns(1)));
+    return { transition: tellInTransaction, values: tellInTransactionValues(message!) };
   },
   claim: async (store, count) =>
     claimOf(await ready(store, newRuns(count)), await registerWorker(store), count),

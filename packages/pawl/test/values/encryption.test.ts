@@ -167,8 +167,8 @@ describe("a ciphertext that somebody has", () => {
     await using pawl = createPawl({ pool, schema, autoMigrate: true, codec });
     await pawl.worker({ workflows: [part, both] }).start();
     const run = await pawl.start(both);
-    await until(async () => (await pawl.list({ workflow: "part", status: "waiting" })).length === 2);
-    for (const child of await pawl.list({ workflow: "part" }))
+    await until(async () => (await pawl.list({ workflow: "part", status: "waiting" })).runs.length === 2);
+    for await (const child of pawl.listAll({ workflow: "part" }))
       await pawl.signal(child.id, String(child.input));
     await until(async () => (await run.history()).filter(({ kind }) => kind === "child_ended").length === 2);
     await pool.query(

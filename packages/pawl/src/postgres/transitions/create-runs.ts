@@ -10,7 +10,7 @@ export const createRuns = transition(
      from {schema}.create_runs_v1($1, $2, $3, $4)`,
 );
 
-interface CreatedRow extends Row {
+export interface CreatedRow extends Row {
   readonly run_id: string;
   readonly outcome: CreateAnswer["kind"];
   readonly owner_id: string;

@@ -10,12 +10,6 @@ export const tellRuns = transition(
      from {schema}.tell_runs_v1($1, $2, $3, $4, $5, $6, $7)`,
 );
 
-/** Only inserts and notifies: for a caller's own transaction. See migrations/0005_tell.sql. */
-export const tellInTransaction = transition(
-  "tell_in_transaction",
-  "select {schema}.tell_in_transaction_v1($1, $2, $3, $4, $5, $6, $7) as outcome",
-);
-
 /** See migrations/0005_tell.sql. */
 export const wakeTold = transition("wake_told", "select {schema}.wake_told_v1($1, $2)");
 

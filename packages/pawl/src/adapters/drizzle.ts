@@ -1,0 +1,30 @@
+import { invalidTransaction, type Transaction } from "../core/transaction.ts";
+import { rowsOf } from "./rows-of.ts";
+
+/** What `db.transaction` of Drizzle gives, with any of its drivers for Postgres. */
+export interface DrizzleTransaction {
+  execute(query: never): PromiseLike<unknown>;
+  rollback(): unknown;
+}
+
+/**
+ * A transaction of Drizzle.
+ * @throws {PawlError} `INVALID_TRANSACTION` for what is none, such as `db` itself
+ * @example
+ * await db.transaction(async (tx) => {
+ *   await tx.insert(orders).values({ id: 9182 });
+ *   await pawl.start(checkout, { orderId: 9182 }, { tx: fromDrizzle(tx) });
+ * });
+ */
+export function fromDrizzle(tx: DrizzleTransaction): Transaction {
+  if (typeof tx.rollback !== "function")
+    throw invalidTransaction("fromDrizzle takes what db.transaction gives, not db itself.");
+  return {
+    async query(text, values) {
+      // Stands for what its sql`…` makes, which is code of its own: built into text and values when it is executed.
+      const built = { sql: text, params: values };
+      const wrapper = { getSQL: () => ({ toQuery: () => built }) };
+      return rowsOf(await tx.execute(wrapper as never));
+    },
+  };
+}

@@ -1,0 +1,30 @@
+import { invalidTransaction, type Transaction } from "../core/transaction.ts";
+import { rowsOf } from "./rows-of.ts";
+
+/** What `db.transaction().execute` of Kysely gives, or `db.startTransaction().execute()`. */
+export interface KyselyTransaction {
+  readonly isTransaction: boolean;
+  executeQuery(query: never): PromiseLike<unknown>;
+}
+
+/**
+ * A transaction of Kysely.
+ * @throws {PawlError} `INVALID_TRANSACTION` for what is none, such as `db` itself
+ * @example
+ * await db.transaction().execute(async (trx) => {
+ *   await trx.insertInto("orders").values({ id: 9182 }).execute();
+ *   await pawl.start(checkout, { orderId: 9182 }, { tx: fromKysely(trx) });
+ * });
+ */
+export function fromKysely(trx: KyselyTransaction): Transaction {
+  if (!trx.isTransaction)
+    throw invalidTransaction("fromKysely takes what db.transaction() gives, not db itself.");
+  return {
+    async query(text, values) {
+      // As its CompiledQuery.raw makes it.
+      const query = { kind: "RawNode", sqlFragments: [text], parameters: [] };
+      const compiled = { sql: text, parameters: values, query, queryId: { queryId: "pawl" } };
+      return rowsOf(await trx.executeQuery(compiled as never));
+    },
+  };
+}

@@ -1,0 +1,28 @@
+import { invalidTransaction, type Transaction } from "../core/transaction.ts";
+import { rowsOf } from "./rows-of.ts";
+
+/** The manager that `dataSource.transaction` of TypeORM gives, or a query runner that has begun one. */
+export interface TypeOrmTransaction {
+  readonly isTransactionActive?: boolean;
+  readonly queryRunner?: { readonly isTransactionActive: boolean } | undefined;
+  query(text: string, values?: never): PromiseLike<unknown>;
+}
+
+/**
+ * A transaction of TypeORM.
+ * @throws {PawlError} `INVALID_TRANSACTION` for what is none, such as the data source or its own manager
+ * @example
+ * await dataSource.transaction(async (manager) => {
+ *   await manager.insert(Order, { id: 9182 });
+ *   await pawl.start(checkout, { orderId: 9182 }, { tx: fromTypeOrm(manager) });
+ * });
+ */
+export function fromTypeOrm(manager: TypeOrmTransaction): Transaction {
+  if ((manager.queryRunner?.isTransactionActive ?? manager.isTransactionActive) !== true)
+    throw invalidTransaction("fromTypeOrm takes the manager that dataSource.transaction gives, no other.");
+  return {
+    async query(text, values) {
+      return rowsOf(await manager.query(text, values as never));
+    },
+  };
+}

@@ -1,0 +1,92 @@
+import type { Clock } from "../core/clock.ts";
+import { PawlError } from "../core/error.ts";
+import type { Ids } from "../core/ids.ts";
+import type { LoopSeams } from "../core/loop.ts";
+import type { Emit } from "../core/pawl-event.ts";
+import { plainPayloads, type Payloads } from "../core/payloads.ts";
+import { retryUnavailable } from "../core/retry-unavailable.ts";
+import { invalidTransaction, type Transaction } from "../core/transaction.ts";
+import type { CallersStore } from "../store/callers-store.ts";
+import type { StoreClock } from "../store/store-clock.ts";
+import type { Store } from "../store/store.ts";
+
+export interface ClientDeps extends LoopSeams {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly storeClock: StoreClock;
+  readonly ids: Ids;
+  /** Default: without a codec, up to 1 MiB. */
+  readonly payloads?: Payloads;
+  /** Awaited before every call to the store. Default: nothing is. */
+  readonly ready?: () => Promise<void>;
+  /** Is told what happens. Default: nobody is. */
+  readonly emit?: Emit | undefined;
+  /** The store inside a caller's transaction. Default: it has none. */
+  readonly within?: (tx: Transaction) => CallersStore;
+}
+
+/** Where a call that only adds something goes: to the store, or into the caller's transaction. */
+export interface Place extends Pick<Store, "createRuns" | "tell"> {
+  /** Learns the store's time. */
+  learn(): Promise<void>;
+}
+
+/** What the parts of a client have in common. */
+export interface Connection {
+  readonly store: Store;
+  readonly storeClock: StoreClock;
+  readonly ids: Ids;
+  readonly payloads: Payloads;
+  readonly emit: Emit | undefined;
+  /** Calls the store, again where it gives no answer. @throws {PawlError} `CLOSED` */
+  call<Answer>(act: () => Promise<Answer>): Promise<Answer>;
+  /** @throws {PawlError} `INVALID_TRANSACTION` */
+  placeOf(tx: Transaction | undefined): Place;
+  close(): void;
+}
+
+export function createConnection(deps: ClientDeps): Connection {
+  const { store, storeClock, ids, payloads = plainPayloads, emit } = deps;
+  let isClosed = false;
+
+  const call = <Answer>(act: () => Promise<Answer>): Promise<Answer> => {
+    if (isClosed) return Promise.reject(new PawlError("CLOSED", "This Pawl is closed; make a new one."));
+    return retryUnavailable(deps, async () => {
+      await deps.ready?.();
+      return act();
+    });
+  };
+
+  const outside: Place = {
+    learn: () => call(() => storeClock.learn()),
+    createRuns: (runs) => call(() => store.createRuns(runs)),
+    tell: (message) => call(() => store.tell(message)),
+  };
+
+  return {
+    store,
+    storeClock,
+    ids,
+    payloads,
+    emit,
+    call,
+    placeOf(tx) {
+      if (tx === undefined) return outside;
+      if (deps.within === undefined)
+        throw invalidTransaction("There are no transactions in memory: leave tx out, or use a Postgres.");
+      // Nothing is tried again there: an error has ended the caller's transaction.
+      const within = deps.within(tx);
+      return {
+        async learn() {
+          await call(() => Promise.resolve());
+          await storeClock.learn(() => within.now());
+        },
+        createRuns: (runs) => within.createRuns(runs),
+        tell: (message) => within.tell(message),
+      };
+    },
+    close() {
+      isClosed = true;
+    },
+  };
+}

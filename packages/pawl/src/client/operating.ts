@@ -1,0 +1,112 @@
+import { parseDuration, type Duration } from "../core/duration.ts";
+import { PawlError } from "../core/error.ts";
+import type { RunId } from "../core/ids.ts";
+import { isDate } from "../core/instant.ts";
+import {
+  checkDuration,
+  checkInteger,
+  checkOptions,
+  exclude,
+  invalidOption,
+  type Rule,
+} from "../core/options.ts";
+import { placeOfMessage } from "../core/payload-codec.ts";
+import type { Connection } from "./connection.ts";
+import type { ListFilter, Reading } from "./reading.ts";
+import { assertRunId, ended, notFound } from "./run-id.ts";
+import { checkReason } from "./telling.ts";
+
+export interface RescheduleOptions {
+  /** Lower goes first. Default: as it is. */
+  readonly priority?: number;
+  /** Not before this instant; one that has passed is now. Default: as it is. */
+  readonly at?: Date;
+  /** Not before this long from now; 0 is now. Default: as it is. */
+  readonly delay?: Duration;
+}
+
+/** Which runs to redrive: as for `list`, all of those that ended with this status. */
+export interface RedriveFilter extends Omit<ListFilter, "status" | "before" | "limit"> {
+  /** Default `failed`: the dead letters. */
+  readonly status?: "failed" | "cancelled" | "timed_out" | "expired";
+  /** At most so many, newest first. Default: all. */
+  readonly limit?: number;
+}
+
+/** What operators do to runs. */
+export interface Operating {
+  terminate(runId: RunId, reason?: string): Promise<void>;
+  redrive(runId: RunId): Promise<void>;
+  redriveAll(filter?: RedriveFilter): Promise<number>;
+  reschedule(runId: RunId, options: RescheduleOptions): Promise<void>;
+}
+
+const runsPerRedrive = 500;
+
+const somethingToDo: Rule = {
+  of: ["priority", "at", "delay"],
+  check: (_, names) =>
+    names.length > 0
+      ? null
+      : { kind: "said", option: "at", message: "reschedule needs one of priority, at and delay." },
+};
+
+export function createOperating(connection: Connection, { list }: Reading): Operating {
+  const { store, storeClock, payloads, call } = connection;
+
+  return {
+    async terminate(runId, reason) {
+      assertRunId(runId);
+      const fault = reason === undefined ? null : checkReason(reason);
+      if (typeof fault === "string") throw invalidOption("terminate", "reason", fault);
+      const said = { reason: reason ?? null, terminated: true };
+      const data = payloads.encode(said, placeOfMessage(runId, "cancel"), "The reason");
+      if ((await call(() => store.terminate(runId, data))) === "missing") throw notFound(runId);
+    },
+    async redrive(runId) {
+      assertRunId(runId);
+      const answer = (await call(() => store.redrive([runId]))).get(runId) ?? "missing";
+      if (answer === "missing") throw notFound(runId);
+      if (answer === "completed") throw ended(runId, "has completed: there is nothing left to do");
+    },
+    async redriveAll({ status = "failed", limit = Number.MAX_SAFE_INTEGER, ...filter } = {}) {
+      let redriven = 0;
+      let before: RunId | null = null;
+      for (;;) {
+        const size = Math.min(runsPerRedrive, limit - redriven);
+        if (size <= 0) return redriven;
+        const from: { readonly before?: RunId } = before === null ? {} : { before };
+        const page = await list({ ...filter, status, limit: size, ...from });
+        const ids = page.runs.map(({ id }) => id);
+        const answers = ids.length === 0 ? [] : [...(await call(() => store.redrive(ids))).values()];
+        redriven += answers.filter((answer) => answer === "redriven").length;
+        before = page.next;
+        if (before === null) return redriven;
+      }
+    },
+    async reschedule(runId, options) {
+      assertRunId(runId);
+      const { priority, at, delay } = checkOptions<RescheduleOptions>(
+        "reschedule",
+        options,
+        {
+          priority: checkInteger(-(2 ** 31), 2 ** 31 - 1),
+          at: (value) => (isDate(value) ? null : "must be a valid Date"),
+          delay: checkDuration,
+        },
+        { rules: [exclude("delay", "at"), somethingToDo] },
+      );
+      await call(() => storeClock.learn());
+      const delayMs = delay === undefined ? undefined : parseDuration(delay);
+      const later = delayMs === 0 ? null : delayMs && Math.ceil(storeClock.now() + delayMs);
+      const startAt = at === undefined ? later : Math.max(0, at.getTime());
+      const answer = await call(() => store.reschedule({ runId, priority, startAt }));
+      if (answer === "missing") throw notFound(runId);
+      if (answer === "ended") throw ended(runId, "cannot be rescheduled");
+      if (answer === "begun")
+        throw new PawlError("RUN_BEGUN", `Run ${runId} has begun: it is too late to reschedule it.`, {
+          runId,
+        });
+    },
+  };
+}

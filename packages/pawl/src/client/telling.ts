@@ -1,0 +1,106 @@
+import { PawlError } from "../core/error.ts";
+import type { RunId } from "../core/ids.ts";
+import { assertName } from "../core/name.ts";
+import { checkName, checkOptions, type Check } from "../core/options.ts";
+import { placeOfMessage } from "../core/payload-codec.ts";
+import { parseWith } from "../core/schema.ts";
+import { assertTransaction, type Transaction } from "../core/transaction.ts";
+import type { SignalSchemas } from "../core/workflow-ref.ts";
+import type { NewMessage, TellAnswer, Topic } from "../store/message.ts";
+import type { Connection } from "./connection.ts";
+import { assertRunId, ended, notFound } from "./run-id.ts";
+
+export interface SignalOptions {
+  /** The sender's retries with one key are one signal. Default: none, every call sends one. */
+  readonly idempotencyKey?: string;
+  /** A transaction of yours: the signal is sent only once it commits. Default: it is sent at once. */
+  readonly tx?: Transaction;
+}
+
+export interface CancelOptions {
+  /** Kept in the run's history. Default: none. */
+  readonly reason?: string;
+  /** A transaction of yours: the run is asked only once it commits. Default: it is asked at once. */
+  readonly tx?: Transaction;
+}
+
+/** What others tell a run. */
+export interface Telling {
+  signal(runId: RunId, name: string, payload?: unknown, options?: SignalOptions): Promise<void>;
+  cancel(runId: RunId, options?: string | CancelOptions): Promise<void>;
+  pause(runId: RunId): Promise<void>;
+  resume(runId: RunId): Promise<void>;
+}
+
+const longestReason = 1_000;
+
+export const checkReason: Check = (value) =>
+  typeof value === "string" && value.length <= longestReason
+    ? null
+    : `must be a text of at most ${longestReason} characters`;
+
+export function createTelling(connection: Connection): Telling {
+  const { ids, payloads } = connection;
+
+  const tell = async (
+    runId: RunId,
+    topic: Topic,
+    data?: unknown,
+    { idempotencyKey, tx }: SignalOptions = {},
+  ): Promise<TellAnswer> => {
+    if (tx !== undefined) assertTransaction(topic === "cancel" ? "cancel" : "signal", tx);
+    assertRunId(runId);
+    const payload = payloads.encode(data, placeOfMessage(runId, topic), `The payload of ${topic}`);
+    const place = connection.placeOf(tx);
+    await place.learn();
+    const message: NewMessage = {
+      id: ids.next(),
+      runId,
+      topic,
+      data: payload,
+      idempotencyKey: idempotencyKey ?? null,
+    };
+    const answer = await place.tell(message);
+    if (answer === "missing") throw notFound(runId);
+    return answer;
+  };
+
+  const tellLive = async (...args: Parameters<typeof tell>): Promise<void> => {
+    if ((await tell(...args)) === "ended") throw ended(args[0], "takes no more messages");
+  };
+
+  return {
+    async signal(runId, name, payload, options = {}) {
+      assertName("signal", name);
+      const given = checkOptions("signal", options, { idempotencyKey: checkName, tx: () => null });
+      await tellLive(runId, `signal:${name}`, payload, given);
+    },
+    async cancel(runId, options = {}) {
+      const given = typeof options === "string" ? { reason: options } : options;
+      const { reason, tx } = checkOptions<CancelOptions>("cancel", given, {
+        reason: checkReason,
+        tx: () => null,
+      });
+      await tell(runId, "cancel", { reason: reason ?? null }, tx === undefined ? {} : { tx });
+    },
+    pause: (runId) => tellLive(runId, "pause"),
+    resume: (runId) => tellLive(runId, "resume"),
+  };
+}
+
+/** The run parses what it receives, whoever sent it; this only tells the sender early. */
+export async function checkSignal(
+  schemas: SignalSchemas | null,
+  name: string,
+  payload: unknown,
+): Promise<void> {
+  if (schemas === null) return;
+  const schema = Object.hasOwn(schemas, name) ? schemas[name] : undefined;
+  if (schema === undefined) {
+    throw new PawlError("INVALID_NAME", `The workflow declares no signal "${name}".`, {
+      name,
+      known: Object.keys(schemas),
+    });
+  }
+  await parseWith(schema, payload, `signal "${name}"`);
+}

@@ -1,0 +1,40 @@
+import { PrismaPg } from "@prisma/adapter-pg";
+import { fromPrisma } from "../../../src/adapters/index.ts";
+import type { Library, OpenTransaction } from "../library.ts";
+import { PrismaClient } from "./prisma-client.generated.ts";
+
+/** The part of the generated types that is used here. */
+interface Purchases {
+  readonly purchase: { create(query: { readonly data: { readonly id: number } }): PromiseLike<unknown> };
+  $queryRawUnsafe<Rows = unknown>(text: string, ...values: unknown[]): PromiseLike<Rows>;
+}
+interface Client extends Purchases {
+  $transaction(act: (tx: Purchases) => Promise<void>): Promise<void>;
+  $disconnect(): Promise<void>;
+}
+
+/** It has no savepoints. */
+function opened(tx: Purchases): OpenTransaction {
+  return {
+    tx: fromPrisma(tx),
+    handle: tx,
+    async insert(id) {
+      await tx.purchase.create({ data: { id } });
+    },
+  };
+}
+
+export const prisma: Library = {
+  name: "Prisma",
+  hasSavepoints: false,
+  async open(connectionString) {
+    const client = new PrismaClient({
+      adapter: new PrismaPg({ connectionString, max: 2 }),
+    }) as unknown as Client;
+    return {
+      transaction: (act) => client.$transaction((tx) => act(opened(tx))),
+      wrapOutside: () => fromPrisma(client),
+      close: () => client.$disconnect(),
+    };
+  },
+};
