@@ -99,6 +99,16 @@ describe("a connection that the server closes", () => {
     await expect(database.call(answer, [])).resolves.toEqual([{ answer: 42 }]);
   });
 
+  test("as soon as it is open, fails the query that waited for it and is replaced", async () => {
+    const held = proxy.holdHandshake();
+    const asked = database.call(answer, []);
+    void asked.catch(() => {});
+    await held;
+    await terminateConnections();
+    await expect(asked).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+    await expect(database.call(answer, [])).resolves.toEqual([{ answer: 42 }]);
+  });
+
   test("in the middle of a query, fails that query and is replaced", async () => {
     const patient = open(pool, 60_000);
     const napping = patient.call(nap, []);
