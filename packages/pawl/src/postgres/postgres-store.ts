@@ -98,7 +98,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     const onHint = (hint: Hint): void => {
       for (const subscriber of subscribers) subscriber(hint);
     };
-    return createListener({ client, schema, timers, random, log, checkMs: 10_000, onHint });
+    return createListener({ client, schema, timers, random, log, checkMs: 8_000, onHint });
   }
 
   /** Merges calls of one kind for one shard and, where a holder makes them, one worker. */

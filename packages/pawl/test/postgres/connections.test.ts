@@ -1,6 +1,7 @@
 import { createDatabase, dropDatabase, type TestDatabase } from "pawl-test-support";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { borrowClient } from "../../src/postgres/borrow-client.ts";
 import { createDatabase as createConnections, type Database } from "../../src/postgres/database.ts";
 import { createPostgresStore, type PostgresStore } from "../../src/postgres/postgres-store.ts";
 import { databaseClock, schemaName } from "../../src/postgres/schema-name.ts";
@@ -118,6 +119,16 @@ describe("a connection that the server closes", () => {
     await expect(napping).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
     await expect(patient.call(answer, [])).resolves.toEqual([{ answer: 42 }]);
   });
+});
+
+test("a transaction that the server ends for its idleness fails, and ends nothing else", async () => {
+  const { client, giveBack } = await borrowClient(pool, systemTimers);
+  await client.query("set idle_in_transaction_session_timeout = '50ms'");
+  await client.query("begin");
+  await new Promise<void>((ended) => void client.once("end", ended));
+  await expect(client.query("select 1")).rejects.toThrow("not queryable");
+  giveBack(true);
+  await expect(database.call(answer, [])).resolves.toEqual([{ answer: 42 }]);
 });
 
 test("a server that cannot be reached is unavailable, not wrong", async () => {

@@ -27,8 +27,10 @@ export async function createTcpProxy(url: string): Promise<TcpProxy> {
   const passBack = (upstream: Socket, client: Socket): void => {
     const held: Buffer[] = [];
     upstream.on("data", (chunk) => {
-      if (held.length === 0 && !(onHeld !== null && chunk.includes(ready))) return void client.write(chunk);
-      held.push(chunk);
+      const isHeld = held.length > 0 || (onHeld !== null && chunk.includes(ready));
+      if (isHeld) held.push(chunk);
+      else client.write(chunk);
+      if (!isHeld) return;
       onHeld?.();
       onHeld = null;
     });
