@@ -12,8 +12,17 @@ export class PrivateServer implements AsyncDisposable {
     this.#server = server;
   }
 
-  static async start(): Promise<PrivateServer> {
-    return new PrivateServer(await startPostgres({ settings: { max_connections: "200" } }));
+  static async start(settings: Readonly<Record<string, string>> = {}): Promise<PrivateServer> {
+    return new PrivateServer(await startPostgres({ settings: { max_connections: "200", ...settings } }));
+  }
+
+  /** 0 while it is down. */
+  get pid(): number {
+    try {
+      return Number(readFileSync(join(this.#server.dir, "data", "postmaster.pid"), "utf8").split("\n")[0]);
+    } catch {
+      return 0;
+    }
   }
 
   createDatabase(name: string): Promise<string> {
@@ -22,18 +31,9 @@ export class PrivateServer implements AsyncDisposable {
 
   /** Ends it as `pg_ctl stop -m immediate` does; it comes back by itself, and recovers. Resolves when it answers. */
   async restart(): Promise<void> {
-    const pid = this.#pid();
+    const { pid } = this;
     process.kill(pid, "SIGQUIT");
-    while (this.#pid() === pid || !(await this.#answers())) await pause(50);
-  }
-
-  /** 0 while it is down. */
-  #pid(): number {
-    try {
-      return Number(readFileSync(join(this.#server.dir, "data", "postmaster.pid"), "utf8").split("\n")[0]);
-    } catch {
-      return 0;
-    }
+    while (this.pid === pid || !(await this.#answers())) await pause(50);
   }
 
   async #answers(): Promise<boolean> {

@@ -64,6 +64,7 @@ async function obey(command: Command): Promise<void> {
 
 async function leave(): Promise<void> {
   await worker.stop();
+  report({ kind: "stopped" });
   await pawl.close();
   await ledgerPool.end();
   if (process.connected) process.disconnect();
