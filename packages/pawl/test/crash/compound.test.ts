@@ -1,15 +1,12 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { PrivateServer } from "pawl-test-support/private-server";
 import { describe, expect } from "vitest";
-import type { RunHandle } from "../../src/index.ts";
 import { pgbouncer, startPgBouncer } from "../postgres/pgbouncer.ts";
 import { Fleet } from "./fleet.ts";
 import { expectOrder } from "./invariants.ts";
-import { startOrder } from "./orders.ts";
-import { outputsOf } from "./outputs-of.ts";
 import { leaseMs, type Scene, test as sceneTest } from "./scene.ts";
+import { Traffic } from "./traffic.ts";
 import { WireProxy } from "./wire-proxy.ts";
-import { expectedOutput, type OrderOutput } from "./workflows.ts";
 
 /** How long the faults last; `PAWL_CRASH_SECONDS` makes it more. */
 const seconds = Number(process.env["PAWL_CRASH_SECONDS"] ?? 8);
@@ -18,7 +15,6 @@ const workMs = 5_000;
 /** The server is ended no more often than this: one that ends soon after its start is given up by its supervisor. */
 const restartEveryMs = 7_000;
 
-/** So many runs are under way at any time, children not counted. */
 const inFlight = 40;
 
 const statements =
@@ -78,20 +74,7 @@ describe("faults of all kinds", { timeout: seconds * 1_000 + 2 * leaseMs + 60_00
       [0.25, () => interfere("lose")],
     ];
 
-    let started = 0;
-    let isOver = false;
-    const unfinished = new Set<RunHandle<OrderOutput>>();
-    const keepOneGoing = async (): Promise<void> => {
-      while (!isOver) {
-        const { n, run } = await startOrder(scene, pawl, started++, true);
-        unfinished.add(run);
-        expect(await run.result()).toEqual(expectedOutput(n));
-        unfinished.delete(run);
-      }
-    };
-    const going = Promise.all(Array.from({ length: inFlight }, keepOneGoing));
-    // What goes wrong is told at the end.
-    void going.catch(() => {});
+    const traffic = new Traffic(scene, pawl, inFlight, true);
     const until = performance.now() + seconds * 1_000;
     while (performance.now() < until || (hits["restart in take-over"] ?? 0) === 0) {
       await pause(100 + random.next() * 400);
@@ -101,17 +84,15 @@ describe("faults of all kinds", { timeout: seconds * 1_000 + 2 * leaseMs + 60_00
     }
 
     const lastFaultAt = performance.now();
-    isOver = true;
     for (const proxy of proxies) proxy.disarm();
     const withinMs = 2 * leaseMs + 10_000 + workMs;
-    await outputsOf(scene, [...unfinished], withinMs);
-    await going;
+    await traffic.end(withinMs);
     const drainedMs = performance.now() - lastFaultAt;
     await fleet.isComplete();
     await expectOrder(scene);
     console.info(
       `compound faults: seed ${scene.seed}, ${proxies.length === 1 ? "no " : ""}PgBouncer, effective ${JSON.stringify(hits)},`,
-      `${started} runs, all done ${Math.round(drainedMs)} ms after the last fault`,
+      `${traffic.started} runs, all done ${Math.round(drainedMs)} ms after the last fault`,
     );
     expect(drainedMs).toBeLessThan(withinMs);
   });
