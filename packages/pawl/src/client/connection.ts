@@ -39,7 +39,7 @@ export interface Connection {
   readonly payloads: Payloads;
   readonly emit: Emit | undefined;
   /** Calls the store, again where it gives no answer. @throws {PawlError} `CLOSED` */
-  call<Answer>(act: () => Promise<Answer>): Promise<Answer>;
+  readonly call: <Answer>(act: () => Promise<Answer>) => Promise<Answer>;
   /** @throws {PawlError} `INVALID_TRANSACTION` */
   placeOf(tx: Transaction | undefined): Place;
   close(): void;

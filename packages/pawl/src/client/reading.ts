@@ -62,7 +62,7 @@ export interface Backlog {
 /** What can be asked about runs. */
 export interface Reading {
   get(runId: RunId): Promise<Run | null>;
-  list(filter?: ListFilter): Promise<RunPage>;
+  readonly list: (filter?: ListFilter) => Promise<RunPage>;
   counts(): Promise<RunCounts>;
   backlog(): Promise<readonly Backlog[]>;
   status(runId: RunId): Promise<RunStatus>;

@@ -67,14 +67,14 @@ export function createStarting(connection: Connection): Starting {
     },
     async startMany(workflow, items, given = {}) {
       assertWorkflow("startMany", workflow);
-      if (!Array.isArray(items)) throw invalidOption("startMany", "items", "must be a list");
+      if (!isList(items)) throw invalidOption("startMany", "items", "must be a list");
       const { tx, ...common } = readStartManyOptions(given);
       const place = connection.placeOf(tx);
       // All are looked at before the first is sent: what is wrong with one of them starts none.
       const described = await Promise.all(
         items.map(async (item, index) => {
           const { input, ...own } = readStartItem(item, index);
-          const options = { ...common, ...own };
+          const options = combine(common, own);
           return { options, run: await describeRun(workflow, input, options, payloads) };
         }),
       );
@@ -91,6 +91,23 @@ export function createStarting(connection: Connection): Starting {
       return started;
     },
   };
+}
+
+/** Two ways to say the same. */
+const twins = [
+  ["at", "delay"],
+  ["deadline", "timeout"],
+  ["expiresAt", "expiresIn"],
+] as const;
+
+/** What a run says of itself goes before what is said of all, in whichever way it says it. */
+function combine(common: Omit<StartManyOptions, "tx">, own: StartOptions): StartOptions {
+  const combined: Record<string, unknown> = { ...common, ...own };
+  for (const [one, other] of twins) {
+    if (own[one] !== undefined) delete combined[other];
+    if (own[other] !== undefined) delete combined[one];
+  }
+  return combined;
 }
 
 function* chunksOf(runs: readonly NewRun[]): Generator<readonly NewRun[]> {
@@ -121,4 +138,9 @@ function keyConflict(run: NewRun | undefined, answer: CreateAnswer | undefined):
     key: run?.key,
     runId: answer?.id,
   });
+}
+
+/** A narrower check than `Array.isArray`, which would forget what the items are. */
+function isList(value: unknown): value is readonly unknown[] {
+  return Array.isArray(value);
 }

@@ -18,7 +18,6 @@ const longestWaitMs = 5_000;
  */
 export async function borrowClient(pool: pg.Pool, timers: Timers): Promise<BorrowedClient> {
   const client = await connectInTime(pool, timers);
-  client.on("error", ignore);
   return {
     client,
     giveBack(isBroken) {
@@ -28,7 +27,10 @@ export async function borrowClient(pool: pg.Pool, timers: Timers): Promise<Borro
   };
 }
 
-/** A connection that comes too late goes back to the pool unused. */
+/**
+ * A connection that comes too late goes back to the pool unused. Errors are listened for from the callback on: one that
+ * came with the connection's first words would be emitted before a promise's follower is called.
+ */
 function connectInTime(pool: pg.Pool, timers: Timers): Promise<pg.PoolClient> {
   return new Promise((resolve, reject) => {
     let isLate = false;
@@ -36,16 +38,12 @@ function connectInTime(pool: pg.Pool, timers: Timers): Promise<pg.PoolClient> {
       isLate = true;
       reject(new Error(`the pool had no connection for ${longestWaitMs} ms`));
     });
-    pool.connect().then(
-      (client) => {
-        cancel();
-        if (isLate) client.release();
-        else resolve(client);
-      },
-      (error: unknown) => {
-        cancel();
-        reject(error instanceof Error ? error : new Error(String(error)));
-      },
-    );
+    pool.connect((error, client) => {
+      cancel();
+      if (client === undefined) return reject(error ?? new Error("the pool gave no connection"));
+      if (isLate) return client.release();
+      client.on("error", ignore);
+      resolve(client);
+    });
   });
 }

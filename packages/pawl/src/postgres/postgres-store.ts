@@ -113,7 +113,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       for (const subscriber of subscribers) subscriber(hint);
     };
     const onChange = options.onListenChange;
-    return createListener({ client, schema, timers, random, log, checkMs: 10_000, onHint, onChange });
+    return createListener({ client, schema, timers, random, log, checkMs: 8_000, onHint, onChange });
   }
 
   /** Merges calls of one kind for one shard and, where a holder makes them, one worker. */

@@ -16,11 +16,11 @@ export function sqlState(error: unknown): string | null {
 
 const blockedStates = new Set(["55P03", "40P01", "40001"]);
 /**
- * Shutting down, out of connections, memory or disk, read-only; or this connection is in somebody's transaction, or has
- * forgotten our statements. It may pass, on another connection.
+ * Shutting down, out of connections, memory or disk, read-only, a password that is being changed; or this connection is
+ * in somebody's transaction, or has forgotten our statements. It may pass, on another connection.
  */
 const passingStates = new Set(["55000", "0A000"]);
-const passingClasses = new Set(["08", "25", "26", "53", "57", "58", "XX"]);
+const passingClasses = new Set(["08", "25", "26", "28", "53", "57", "58", "XX"]);
 const dataClasses = new Set(["22", "23", "54"]);
 
 export function classifyFailure(error: unknown): SqlFailure {

@@ -35,7 +35,7 @@ export interface WorkflowOptions<Signals extends SignalSchemas = SignalSchemas> 
   readonly timeout?: Duration;
   /** Default `"default"`. */
   readonly queue?: string;
-  /** How often a run may crash the worker that executes it alone, before it fails. Default 3. */
+  /** How often a run may crash the worker that executes it alone, before it fails. Default 5. */
   readonly crashLimit?: number;
   /** `fail`: the first crash of a worker that executes it fails the run. Default `retry`. */
   readonly onCrash?: "retry" | "fail";
@@ -101,7 +101,7 @@ export function workflow(
     signalSchemas: given.signals ?? null,
     retry: createRetryPolicy(given.retry),
     retryIf: given.retry?.retryIf ?? null,
-    crashLimit: given.onCrash === "fail" ? 0 : (given.crashLimit ?? 3),
+    crashLimit: given.onCrash === "fail" ? 0 : (given.crashLimit ?? 5),
     call: call as (ctx: Context, input: unknown) => unknown,
   };
 }

@@ -11,7 +11,8 @@ export interface Registration {
   readonly aliveUntil: number | null;
   /**
    * Until this instant of the process's clock it expires no others: it has just expired itself, so the store was away or
-   * this process stood still, and its peers may not have been heard for the same reason.
+   * this process stood still, and its peers may not have been heard for the same reason. Nor does it when it has just
+   * started, for as long as peers need that the store, back again, has not heard yet.
    */
   readonly sparesOthersUntil: number;
   /** The time that the newest claim's answer gave under this id, once its runs are in their slots; null before the first. */
@@ -38,6 +39,7 @@ export function createRegistration(
   let aliveUntil: number | null = null;
   let claimsKnownTo: number | null = null;
   let sparesOthersUntil = Number.NEGATIVE_INFINITY;
+  let isNewUntil: number | null = null;
   let hasExpired = false;
   let registering: Promise<void> | null = null;
   let toRetire: string[] = [];
@@ -52,6 +54,8 @@ export function createRegistration(
       throw error;
     }
     aliveUntil = sentAt + worker.leaseMs;
+    // Heartbeats that fail are repeated after a sixth of a lease at most.
+    isNewUntil ??= clock.now() + worker.leaseMs / 3;
     // At most one lease in two: a worker that expires all the time must expire its dead peers now and then.
     if (hasExpired && sparesOthersUntil < sentAt - worker.leaseMs)
       sparesOthersUntil = clock.now() + worker.leaseMs;
@@ -80,7 +84,7 @@ export function createRegistration(
       return aliveUntil;
     },
     get sparesOthersUntil() {
-      return sparesOthersUntil;
+      return Math.max(sparesOthersUntil, isNewUntil ?? sparesOthersUntil);
     },
     get claimsKnownTo() {
       return claimsKnownTo;

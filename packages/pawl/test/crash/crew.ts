@@ -21,6 +21,11 @@ export class Crew implements AsyncDisposable {
     return this.#all.flatMap((member) => member.logs);
   }
 
+  /** What became of each process, for people. */
+  get states(): readonly string[] {
+    return this.#all.map(({ state }) => state);
+  }
+
   /** Processes that ended by themselves, and not well. */
   get crashed(): readonly number[] {
     return this.#all.filter(({ hasCrashed }) => hasCrashed).map(({ pid }) => pid);

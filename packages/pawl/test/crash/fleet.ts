@@ -13,44 +13,52 @@ export interface Kill {
 /** Three workers. When one of them is killed another takes its place. */
 export class Fleet {
   readonly #scene: Scene;
-  readonly #crew: Crew;
+  readonly #crews: readonly Crew[];
   readonly #working = new Set<WorkerProcess>();
-  readonly #returning: Promise<void>[] = [];
+  readonly #returning = new Set<Promise<void>>();
+  #hired = 0;
 
-  constructor(scene: Scene, urls: Partial<Pick<ProcessSettings, "url">> = {}) {
+  /** Workers reach their database by these routes in turn. */
+  constructor(scene: Scene, routes: readonly Partial<Pick<ProcessSettings, "url">>[] = [{}]) {
     this.#scene = scene;
-    this.#crew = scene.crew({}, urls);
+    this.#crews = routes.map((urls) => scene.crew({}, urls));
   }
 
   async start(): Promise<void> {
-    this.#crew.prepare(5);
+    for (let n = 0; n < 5; n++) this.#crews[n % this.#crews.length]!.prepare(1);
     await Promise.all([this.#hire(), this.#hire(), this.#hire()]);
   }
 
-  /** Kills a worker that holds runs and has a peer beside it. Answers null if it had just let go of them all. */
+  /**
+   * Kills a worker that holds runs and has a peer beside it. Answers null if there is none, or if it had just let go of
+   * them all: who waited here for one to come might wait for ever, since it comes with new runs.
+   */
   async kill(): Promise<Kill | null> {
     const victim = await this.#findVictim();
+    if (victim === null) return null;
+    this.#working.delete(victim);
     await victim.kill();
     // What it holds now that it is dead was in its hands when it died.
     const wasHolding = (await this.#holders()).has(victim.pid);
     const at = await this.#scene.now();
-    this.#working.delete(victim);
-    this.#crew.prepare(1);
-    this.#returning.push(this.#hire());
+    this.#return(this.#hire());
     return wasHolding ? { pid: victim.pid, at } : null;
   }
 
-  /** Stops a worker, as above, for so long. */
-  async freeze(ms: number): Promise<void> {
+  /** Stops a worker, as above, for so long. Answers whether there was one. */
+  async freeze(ms: number): Promise<boolean> {
     const victim = await this.#findVictim();
+    if (victim === null) return false;
     this.#working.delete(victim);
     victim.signal("SIGSTOP");
+    const wasHolding = (await this.#holders()).has(victim.pid);
     const thaw = async (): Promise<void> => {
       await pause(ms);
       victim.signal("SIGCONT");
       this.#working.add(victim);
     };
-    this.#returning.push(thaw());
+    this.#return(thaw());
+    return wasHolding;
   }
 
   /** Resolves when three are at work again. */
@@ -58,18 +66,23 @@ export class Fleet {
     await Promise.all(this.#returning);
   }
 
-  async #hire(): Promise<void> {
-    this.#working.add(await this.#crew.hire());
+  #return(returning: Promise<void>): void {
+    const owned = returning.then(() => void this.#returning.delete(owned));
+    this.#returning.add(owned);
   }
 
-  async #findVictim(): Promise<WorkerProcess> {
-    for (;;) {
-      const holders = await this.#holders();
-      const victims = [...this.#working].filter(({ pid }) => this.#working.size > 1 && holders.has(pid));
-      const victim = victims[Math.floor(this.#scene.random.next() * victims.length)];
-      if (victim !== undefined) return victim;
-      await pause(50);
-    }
+  async #hire(): Promise<void> {
+    const crew = this.#crews[this.#hired++ % this.#crews.length]!;
+    const hiring = crew.hire();
+    if (this.#hired > 3) crew.prepare(1);
+    this.#working.add(await hiring);
+  }
+
+  async #findVictim(): Promise<WorkerProcess | null> {
+    while (this.#working.size < 2) await Promise.race(this.#returning);
+    const holders = await this.#holders();
+    const victims = [...this.#working].filter(({ pid }) => holders.has(pid));
+    return victims[Math.floor(this.#scene.random.next() * victims.length)] ?? null;
   }
 
   async #holders(): Promise<ReadonlySet<number>> {

@@ -1,9 +1,12 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
 import type pg from "pg";
+import { classifyFailure } from "../../src/postgres/sql-error.ts";
 
 /** Tests read it in SQL: a line for every time a step's function was called, by whichever process. */
 export const createLedgerSql = `
   create table if not exists public.ledger (
-    nonce     uuid        primary key default gen_random_uuid(),
+    nonce     uuid        primary key,
     run_id    uuid        not null,
     step      text        not null,
     pid       integer     not null,
@@ -27,9 +30,10 @@ interface Line {
 const begin = {
   name: "ledger_begin",
   text: `with line as (
-           insert into public.ledger (run_id, step, pid, called_at) values ($1, $2, $3, $4) returning nonce
+           insert into public.ledger (nonce, run_id, step, pid, called_at) values ($1, $2, $3, $4, $5)
+           on conflict do nothing
          )
-         select nonce, (select count(*) from public.ledger where run_id = $1 and step = $2)::int + 1 as call from line`,
+         select (select count(*) from public.ledger where run_id = $2 and step = $3 and nonce <> $1)::int + 1 as call`,
 };
 const end = {
   name: "ledger_end",
@@ -37,12 +41,25 @@ const end = {
 };
 
 export function createLedger(pool: pg.Pool): Ledger {
+  /** A step that the ledger refuses would fail: it waits for the database, as long as that is away. */
+  const write = async <Row extends pg.QueryResultRow>(
+    query: pg.QueryConfig,
+  ): Promise<pg.QueryResult<Row>> => {
+    for (;;) {
+      try {
+        return await pool.query<Row>(query);
+      } catch (error) {
+        if (classifyFailure(error) !== "unavailable") throw error;
+        await pause(50);
+      }
+    }
+  };
   return {
     async begin(runId, step) {
-      const values = [runId, step, process.pid, new Date()];
-      const { rows } = await pool.query<{ nonce: string; call: number }>({ ...begin, values });
-      const { nonce, call } = rows[0]!;
-      return { call, end: async () => void (await pool.query({ ...end, values: [nonce] })) };
+      const nonce = randomUUID();
+      const values = [nonce, runId, step, process.pid, new Date()];
+      const { rows } = await write<{ call: number }>({ ...begin, values });
+      return { call: rows[0]!.call, end: async () => void (await write({ ...end, values: [nonce] })) };
     },
   };
 }

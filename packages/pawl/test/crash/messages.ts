@@ -30,4 +30,6 @@ export type Report =
   | { readonly kind: "aboutToWait"; readonly runId: string }
   /** SIGTERM has arrived. */
   | { readonly kind: "stopping" }
+  /** Its worker has stopped. */
+  | { readonly kind: "stopped" }
   | ({ readonly kind: "log" } & LogLine);

@@ -1,6 +1,6 @@
 // A process of its own, as a user would write it: it works when told, stops on SIGTERM, hurries on the second one.
 import pg from "pg";
-import { createPawl, type Log } from "../../src/index.ts";
+import { createPawl, PawlError, type Log } from "../../src/index.ts";
 import { createLedger } from "./ledger.ts";
 import type { Command, LogLine, ProcessSettings, Report } from "./messages.ts";
 import { chain, createWorkflows } from "./workflows.ts";
@@ -24,6 +24,7 @@ const logAs =
 const log: Log = { debug: logAs("debug"), info: logAs("info"), warn: logAs("warn"), error: logAs("error") };
 
 const ledgerPool = new pg.Pool({ connectionString: settings.ledgerUrl, max: 4 });
+ledgerPool.on("error", () => {});
 const pawl = createPawl({ url: settings.url, schema: settings.schema, connections: 6, log });
 const workflows = createWorkflows({
   ledger: createLedger(ledgerPool),
@@ -32,10 +33,21 @@ const workflows = createWorkflows({
 });
 const worker = pawl.worker({ ...settings.worker, workflows });
 
+/** Whoever looks after a service starts it again, until its database is there. */
+async function startWorker(): Promise<void> {
+  for (;;) {
+    try {
+      return await worker.start();
+    } catch (error) {
+      if (!PawlError.is(error, "STORE_UNAVAILABLE")) throw error;
+    }
+  }
+}
+
 async function obey(command: Command): Promise<void> {
   switch (command.kind) {
     case "work":
-      await worker.start();
+      await startWorker();
       return report({ kind: "working" });
     case "start": {
       const input = { steps: 2, stepMs: 20 };
@@ -52,6 +64,7 @@ async function obey(command: Command): Promise<void> {
 
 async function leave(): Promise<void> {
   await worker.stop();
+  report({ kind: "stopped" });
   await pawl.close();
   await ledgerPool.end();
   if (process.connected) process.disconnect();

@@ -5,6 +5,7 @@ import { createPawl, type Pawl } from "../../src/index.ts";
 import { Crew } from "./crew.ts";
 import { createLedgerSql } from "./ledger.ts";
 import type { ProcessSettings } from "./messages.ts";
+import { reportOn } from "./scene-report.ts";
 
 /** A database with Pawl's schema and a ledger, a client in the test's own process, and room for others. */
 export interface Scene {
@@ -29,9 +30,14 @@ export interface Scene {
 
 export const leaseMs = 1_000;
 
-export const test = base.extend("scene", async ({ database, pool, schema }, { onCleanup }) => {
+/** So long before its time is up, a test that still runs says where everything stands. */
+const reportMs = 5_000;
+
+export const test = base.extend("scene", async ({ database, pool, schema, task }, { onCleanup }) => {
   const owned: AsyncDisposable[] = [];
+  let reporting: NodeJS.Timeout | undefined;
   onCleanup(async () => {
+    clearTimeout(reporting);
     for (const resource of owned.toReversed()) await resource[Symbol.asyncDispose]();
   });
   const own = <Resource extends AsyncDisposable>(resource: Resource): Resource => {
@@ -69,5 +75,8 @@ export const test = base.extend("scene", async ({ database, pool, schema }, { on
       return rows[0]!.now;
     },
   };
+  const sayWhere = async (): Promise<void> =>
+    console.error(`"${task.name}" is about to run out of time.\n${await reportOn(scene)}`);
+  reporting = setTimeout(() => void sayWhere(), Math.max(0, task.timeout - reportMs));
   return scene;
 });

@@ -69,4 +69,35 @@ describe("a worker that is stopped", { timeout: 60_000 }, () => {
     await expectOrder(scene);
     expect(handoverMs).toBeLessThan(2_000);
   });
+
+  test("twice stops at once, whatever its steps do, and no attempt is spent", async ({ scene }) => {
+    const crew = scene.crew({ lease: "15s" });
+    const [leaving, heir] = await Promise.all([crew.hire(), crew.next()]);
+    // These know nothing of signals, and take longer than the test.
+    const runs = await startChains(scene.pawl, 4, { steps: 1, stepMs: 120_000 });
+    await eventually(() => countRuns(scene, leaving, runs)).toBe(4);
+    await heir.work();
+
+    const [stopping, stopped] = [leaving.hear("stopping"), leaving.hear("stopped")];
+    leaving.signal("SIGTERM");
+    await stopping;
+    const hurriedAt = performance.now();
+    leaving.signal("SIGTERM");
+    await stopped;
+    const stoppedMs = performance.now() - hurriedAt;
+    await eventually(() => countRuns(scene, heir, runs)).toBe(4);
+    const handoverMs = performance.now() - hurriedAt;
+
+    console.info(
+      `stop, twice: after ${Math.round(stoppedMs)} ms, other hands after ${Math.round(handoverMs)} ms`,
+    );
+    expect(stoppedMs).toBeLessThan(1_000);
+    expect(handoverMs).toBeLessThan(2_000);
+    expect(await attemptsHeld(scene)).toEqual([1, 1, 1, 1]);
+  });
 });
+
+async function attemptsHeld({ pool, schema }: Scene): Promise<readonly number[]> {
+  const { rows } = await pool.query<{ attempt: number }>(`select attempt from ${schema}.lease`);
+  return rows.map(({ attempt }) => attempt);
+}

@@ -30,10 +30,15 @@ export class FrameReader {
   }
 }
 
-/** The prepared statement that a Bind message executes. */
-export function statementOf({ bytes }: Frame): string {
-  const portalEnd = bytes.indexOf(0, 5);
-  return bytes.toString("utf8", portalEnd + 1, bytes.indexOf(0, portalEnd + 1));
+/** Which statement these messages execute: by its name or, where a pooler allows none, by the function it calls. */
+export function statementOf(frames: readonly Frame[]): string | null {
+  const bind = frames.find(({ type }) => type === "B");
+  if (bind === undefined) return null;
+  const portalEnd = bind.bytes.indexOf(0, 5);
+  const name = bind.bytes.toString("utf8", portalEnd + 1, bind.bytes.indexOf(0, portalEnd + 1));
+  if (name !== "") return name;
+  const parse = frames.find(({ type }) => type === "P");
+  return parse === undefined ? null : (/(\w+)_v\d+\(/.exec(parse.bytes.toString("utf8"))?.[1] ?? null);
 }
 
 /** The first column of a DataRow in text form; null for SQL's null. */

@@ -74,8 +74,7 @@ export class WireLink {
 
   #pass(frames: readonly Frame[]): void {
     const letGo = (): void => void this.#server.write(joined(frames));
-    const bind = frames.find(({ type }) => type === "B");
-    const statement = bind === undefined ? null : statementOf(bind);
+    const statement = statementOf(frames);
     const armed = statement === null ? null : this.#faults.request(statement);
     if (armed !== null) {
       if (armed.fault.kind === "cut") this.#cut();

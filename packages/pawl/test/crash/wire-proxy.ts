@@ -32,6 +32,11 @@ export class WireProxy implements AsyncDisposable {
     });
   }
 
+  /** Interferes no more. */
+  disarm(): void {
+    this.#armed = [];
+  }
+
   /** Cuts every connection there is. New ones are let in. */
   cutAll(): void {
     for (const socket of this.#sockets) socket.destroy();

@@ -4,21 +4,32 @@ import { createRequire } from "node:module";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Command, LogLine, ProcessSettings, Report } from "./messages.ts";
 
+const longestErrorOutput = 4_000;
+
 /** A worker in a process of its own. */
 export class WorkerProcess {
   readonly #child: ChildProcess;
   readonly #exited: Promise<unknown>;
   readonly #logs: LogLine[] = [];
+  #errorOutput = "";
+  #lastReport: Report["kind"] | "nothing" = "nothing";
   readonly #listeners = new Set<(report: Report) => void>();
 
   constructor(settings: ProcessSettings) {
     const tsx = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href;
     const main = fileURLToPath(new URL("process-main.ts", import.meta.url));
     const execArgv = ["--conditions=@pawl/source", "--import", tsx];
-    this.#child = fork(main, [JSON.stringify(settings)], { execArgv });
+    this.#child = fork(main, [JSON.stringify(settings)], {
+      execArgv,
+      stdio: ["ignore", "inherit", "pipe", "ipc"],
+    });
+    this.#child.stderr!.setEncoding("utf8").on("data", (text: string) => {
+      this.#errorOutput = (this.#errorOutput + text).slice(-longestErrorOutput);
+    });
     this.#exited = once(this.#child, "exit");
     this.#child.on("message", (report: Report) => {
       if (report.kind === "log") this.#logs.push(report);
+      else this.#lastReport = report.kind;
       for (const listener of this.#listeners) listener(report);
     });
   }
@@ -30,6 +41,13 @@ export class WorkerProcess {
   /** What Pawl said to its log, as far as it has arrived. */
   get logs(): readonly LogLine[] {
     return this.#logs;
+  }
+
+  /** What became of it, for people. */
+  get state(): string {
+    const { exitCode, signalCode } = this.#child;
+    const life = exitCode ?? signalCode ?? "alive";
+    return `${this.pid}: ${life}, last said "${this.#lastReport}" ${this.#errorOutput}`.trimEnd();
   }
 
   /** The warnings and errors among them that say this. */

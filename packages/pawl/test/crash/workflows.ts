@@ -18,6 +18,9 @@ export interface OrderOutput {
   readonly shipped: number;
 }
 
+/** How a run ends its process: by itself, as the kernel does, or as V8 does when it is out of memory. */
+export type Death = "exit" | "kill" | "abort";
+
 interface ChainInput {
   readonly steps: number;
   readonly stepMs: number;
@@ -28,12 +31,14 @@ type Part = Workflow<OrderInput, number>;
 type Chain = Workflow<ChainInput, readonly number[]>;
 type Fan = Workflow<ChainInput, readonly number[]>;
 type Blocking = Workflow<{ readonly blockMs: number }, string>;
+type Poison = Workflow<{ readonly death: Death }, never>;
 type Meeting = Workflow<undefined, string>;
 
 export const order = ref<Order>("order", 1);
 export const chain = ref<Chain>("chain", 1);
 export const fan = ref<Fan>("fan", 1);
 export const blocking = ref<Blocking>("blocking", 1);
+export const poison = ref<Poison>("poison", 1);
 export const meeting = ref<Meeting>("meeting", 1);
 
 export function expectedOutput(n: number): OrderOutput {
@@ -65,7 +70,15 @@ export interface World {
 export function createWorkflows(world: World): readonly Workflow[] {
   const part = createPart(world);
   const order = createOrder(world, part);
-  return [order, part, createChain(world), createFan(world), createBlocking(world), createMeeting(world)];
+  return [
+    order,
+    part,
+    createChain(world),
+    createFan(world),
+    createBlocking(world),
+    createPoison(world),
+    createMeeting(world),
+  ];
 }
 
 /** A step that leaves its mark, then takes its time. */
@@ -76,8 +89,11 @@ async function work<T>(ledger: Ledger, runId: string, step: string, ms: number, 
   return result;
 }
 
+/** Where workers are killed every second, a run that is tried alone may well see three of them die. */
+const crashLimit = 1_000;
+
 function createOrder({ ledger }: World, part: Part): Order {
-  return workflow({ name: "order", version: 1 }, async (ctx, { n, stepMs }: OrderInput) => {
+  return workflow({ name: "order", version: 1, crashLimit }, async (ctx, { n, stepMs }: OrderInput) => {
     const step = (name: string, result: number): Promise<number> =>
       ctx.step(name, () => work(ledger, ctx.run.id, name, stepMs, result));
     const reserved = await step("reserve", n);
@@ -92,7 +108,7 @@ function createOrder({ ledger }: World, part: Part): Order {
 }
 
 function createPart({ ledger }: World): Part {
-  return workflow({ name: "part", version: 1 }, async (ctx, { n, stepMs }: OrderInput) =>
+  return workflow({ name: "part", version: 1, crashLimit }, async (ctx, { n, stepMs }: OrderInput) =>
     ctx.step("make", () => work(ledger, ctx.run.id, "make", stepMs, n + 3)),
   );
 }
@@ -131,6 +147,19 @@ function createBlocking({ ledger }: World): Blocking {
       });
       return ctx.step("after", () => work(ledger, ctx.run.id, "after", 1, "computed"));
     },
+  );
+}
+
+function createPoison({ ledger }: World): Poison {
+  return workflow({ name: "poison", version: 1 }, async (ctx, { death }: { readonly death: Death }) =>
+    ctx.step("die", async () => {
+      await ledger.begin(ctx.run.id, "die");
+      await pause(50);
+      if (death === "exit") process.exit(1);
+      if (death === "abort") process.abort();
+      process.kill(process.pid, "SIGKILL");
+      return new Promise<never>(() => {});
+    }),
   );
 }
 

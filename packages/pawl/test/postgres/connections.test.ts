@@ -1,6 +1,7 @@
 import { createDatabase, dropDatabase, type TestDatabase } from "pawl-test-support";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { borrowClient } from "../../src/postgres/borrow-client.ts";
 import { createDatabase as createConnections, type Database } from "../../src/postgres/database.ts";
 import { createPostgresStore, type PostgresStore } from "../../src/postgres/postgres-store.ts";
 import { databaseClock, schemaName } from "../../src/postgres/schema-name.ts";
@@ -99,6 +100,16 @@ describe("a connection that the server closes", () => {
     await expect(database.call(answer, [])).resolves.toEqual([{ answer: 42 }]);
   });
 
+  test("as soon as it is open, fails the query that waited for it and is replaced", async () => {
+    const held = proxy.holdHandshake();
+    const asked = database.call(answer, []);
+    void asked.catch(() => {});
+    await held;
+    await terminateConnections();
+    await expect(asked).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+    await expect(database.call(answer, [])).resolves.toEqual([{ answer: 42 }]);
+  });
+
   test("in the middle of a query, fails that query and is replaced", async () => {
     const patient = open(pool, 60_000);
     const napping = patient.call(nap, []);
@@ -108,6 +119,16 @@ describe("a connection that the server closes", () => {
     await expect(napping).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
     await expect(patient.call(answer, [])).resolves.toEqual([{ answer: 42 }]);
   });
+});
+
+test("a transaction that the server ends for its idleness fails, and ends nothing else", async () => {
+  const { client, giveBack } = await borrowClient(pool, systemTimers);
+  await client.query("set idle_in_transaction_session_timeout = '50ms'");
+  await client.query("begin");
+  await new Promise<void>((ended) => void client.once("end", ended));
+  await expect(client.query("select 1")).rejects.toThrow("not queryable");
+  giveBack(true);
+  await expect(database.call(answer, [])).resolves.toEqual([{ answer: 42 }]);
 });
 
 test("a server that cannot be reached is unavailable, not wrong", async () => {

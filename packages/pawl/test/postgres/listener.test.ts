@@ -3,6 +3,7 @@ import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { silentLog } from "../../src/core/log.ts";
 import { createListener, type Listener, parseHints } from "../../src/postgres/listener.ts";
+import { createPostgresStore } from "../../src/postgres/postgres-store.ts";
 import { schemaName } from "../../src/postgres/schema-name.ts";
 import type { Hint } from "../../src/store/hint.ts";
 import { systemRandom } from "../../src/system/system-random.ts";
@@ -96,6 +97,18 @@ describe("the listener", () => {
       await expect.poll(() => proxy.openCount()).toBe(1);
     },
   );
+
+  test("of a store finds that out within 15 seconds", { timeout: 30_000 }, async () => {
+    const store = createPostgresStore({ url: proxy.url, timers: systemTimers, random: systemRandom });
+    const heard: Hint[] = [];
+    store.subscribe((hint) => heard.push(hint));
+    await expect.poll(() => heard, soon).toHaveLength(1);
+    proxy.stall();
+    const stalledAt = performance.now();
+    await expect.poll(() => heard, { timeout: 20_000 }).toHaveLength(2);
+    expect(performance.now() - stalledAt).toBeLessThan(15_000);
+    await store.close();
+  });
 
   test("keeps trying while the server cannot be reached, and says that it does not listen", async () => {
     await proxy.close();

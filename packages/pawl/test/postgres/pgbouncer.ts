@@ -40,6 +40,7 @@ unix_socket_dir =
 auth_type = any
 pool_mode = transaction
 default_pool_size = 4
+server_login_retry = 1
 `,
   );
   await chmod(folder, 0o755);

@@ -158,7 +158,7 @@ describe("a worker", () => {
       { store: { ...world.store, subscribe: () => () => {} } },
     );
     const run = await world.client.start(gate.gated);
-    await world.advance("1s");
+    await world.advance("2s");
     await run.cancel();
     await world.advance("6s");
     expect(gate.aborted()).toBe(1);
@@ -290,6 +290,23 @@ describe("a worker in trouble", () => {
     // The worker knew that it lived, and gave the run back itself.
     expect(await run.history()).not.toContainEqual(expect.objectContaining({ kind: "attempt_crashed" }));
     await worker.stop();
+  });
+
+  test("is not taken for dead by one that starts as the store comes back", async () => {
+    const world = createManualWorld();
+    const gate = createGate();
+    let isDown = false;
+    const store = unreliable(world.store, () => isDown);
+    await started(world, { workflows: [gate.gated] }, { store });
+    const run = await world.client.start(gate.gated);
+    await world.advance("1s");
+    isDown = true;
+    await world.advance("30s");
+    isDown = false;
+    await started(world, { workflows: [gate.gated] }, { store });
+    await world.advance("20s");
+    expect(gate.begun()).toBe(2);
+    expect(await run.history()).toEqual([]);
   });
 
   test("drops its runs in time also when the store does not answer at all", async () => {
