@@ -58,13 +58,14 @@ export interface Crew {
   readonly inboxRelay: InboxRelay;
 }
 
-export function createCrew(deps: WorkerDeps, settings: WorkerSettings): Crew {
+/** `isBrief`: it is to find all there is to do at once, and to leave. */
+export function createCrew(deps: WorkerDeps, settings: WorkerSettings, isBrief = false): Crew {
   const findWorkflow = (name: string, version: number): Workflow | undefined =>
     settings.workflows.find((workflow) => workflow.name === name && workflow.version === version);
   const { emit, clock } = deps;
   const at = (): Date => new Date(deps.storeClock.now());
   const slots = createSlots(settings.concurrency);
-  const registration = createRegistration(deps, describeWorker(deps, settings));
+  const registration = createRegistration(deps, describeWorker(deps, settings), isBrief ? 0 : undefined);
   const sampler = createSampler(clock, slots, settings.sampleMs, deps.startLoad);
   const heartbeat = createHeartbeat({ ...deps, ...settings, registration, slots, sampler });
   const dueTimer = createDueTimer({ ...deps, pollMs: settings.pollMs, woken: () => claimLoop.look() });

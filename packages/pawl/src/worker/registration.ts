@@ -33,6 +33,8 @@ export interface Registration {
 export function createRegistration(
   seams: { readonly store: Store; readonly clock: Clock; readonly ids: Ids; readonly log: Log },
   worker: Omit<NewWorker, "id">,
+  /** Heartbeats of peers that fail are repeated after a sixth of a lease at most. 0: it is here to sweep, and not for long. */
+  newForMs = worker.leaseMs / 3,
 ): Registration {
   const { store, clock, ids, log } = seams;
   let workerId = ids.next();
@@ -54,8 +56,7 @@ export function createRegistration(
       throw error;
     }
     aliveUntil = sentAt + worker.leaseMs;
-    // Heartbeats that fail are repeated after a sixth of a lease at most.
-    isNewUntil ??= clock.now() + worker.leaseMs / 3;
+    isNewUntil ??= clock.now() + newForMs;
     // At most one lease in two: a worker that expires all the time must expire its dead peers now and then.
     if (hasExpired && sparesOthersUntil < sentAt - worker.leaseMs)
       sparesOthersUntil = clock.now() + worker.leaseMs;

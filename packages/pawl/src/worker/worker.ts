@@ -127,7 +127,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
       isUsed = true;
       const tally = createRunTally(deps.emit);
       emit = tally.emit;
-      crew = createCrew({ ...deps, emit }, settings);
+      crew = createCrew({ ...deps, emit }, settings, true);
       const lingerMs = parseDuration(idleOptions.linger ?? 0, "linger");
       const { timeout } = idleOptions;
       const cancelTimeout =
