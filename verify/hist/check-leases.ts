@@ -10,7 +10,9 @@ interface Holder {
 
 interface WorkerLife {
   heard: StoreEntry;
-  readonly leaseMs: number;
+  /** Longer than its own while it rests. */
+  leaseMs: number;
+  readonly ownLeaseMs: number;
   endedBy: StoreEntry | null;
 }
 
@@ -32,12 +34,20 @@ export function createLeaseCheck(report: Report): (entry: StoreEntry) => void {
     if (claimer === undefined) report("I6", "a claim by a worker that was never registered", entry);
     else if (claimer.endedBy !== null)
       report("I6", "a claim by a worker that has ended", claimer.endedBy, entry);
+    else if (claimer.leaseMs > claimer.ownLeaseMs) wake(claimer, entry);
     if (last !== undefined && last.leftBy === null) {
       const life = workers.get(last.claim.process);
       if (life?.endedBy === null)
         report("I6", "a claim of a run that is held", last.claim, life.heard, entry);
     }
     holders.set(entry.run, { claim: entry, leftBy: null });
+  };
+
+  /** The claim itself is the sign of life of a worker that rested. */
+  const wake = (life: WorkerLife, entry: StoreEntry): void => {
+    if (isExpired(life, entry.at)) report("I6", "a claim revived an expired worker", life.heard, entry);
+    life.heard = entry;
+    life.leaseMs = life.ownLeaseMs;
   };
 
   const checkWrite = (entry: StoreEntry & { run: RunId; epoch: number }, leaves: boolean): void => {
@@ -66,11 +76,14 @@ export function createLeaseCheck(report: Report): (entry: StoreEntry) => void {
       report("I6", "a heartbeat revived an expired worker", life.heard, life.endedBy, entry);
     }
     life.heard = entry;
+    life.leaseMs = entry.leaseMs ?? life.leaseMs;
     const known = new Set(entry.held.map(({ run, epoch }) => `${run} ${epoch}`));
     for (const [run, holder] of holders) {
       if (holder.claim.process !== entry.process || holder.leftBy !== null) continue;
       const isOldEnough = holder.claim.at <= (entry.claimsKnownTo ?? Number.NEGATIVE_INFINITY);
       if (isOldEnough && !known.has(`${run} ${holder.claim.epoch}`)) holder.leftBy = entry;
+      if (life.leaseMs > life.ownLeaseMs && life.endedBy === null)
+        report("I6", "a worker rests that holds a run", holder.claim, entry);
     }
   };
 
@@ -78,7 +91,8 @@ export function createLeaseCheck(report: Report): (entry: StoreEntry) => void {
     switch (entry.op) {
       case "register":
         if (!workers.has(entry.process)) {
-          workers.set(entry.process, { heard: entry, leaseMs: entry.leaseMs, endedBy: null });
+          const { leaseMs } = entry;
+          workers.set(entry.process, { heard: entry, leaseMs, ownLeaseMs: leaseMs, endedBy: null });
         }
         return;
       case "heartbeat":

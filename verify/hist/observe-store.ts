@@ -161,7 +161,14 @@ export function observeStore(store: Store, process: string, observer: StoreObser
       const { workerId, claimsKnownTo } = heartbeat;
       note(
         "ok",
-        { op: "heartbeat", isAlive: answer.alive, held, claimsKnownTo, returned: answer.returned },
+        {
+          op: "heartbeat",
+          isAlive: answer.alive,
+          leaseMs: answer.leaseMs,
+          held,
+          claimsKnownTo,
+          returned: answer.returned,
+        },
         workerId,
       );
       return answer;

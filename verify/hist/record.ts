@@ -83,6 +83,8 @@ export type StoreOperation =
   | { readonly op: "register"; readonly leaseMs: number }
   | {
       readonly op: "heartbeat";
+      /** The lease it has from now on. */
+      readonly leaseMs?: number | null;
       readonly isAlive: boolean;
       readonly held: readonly Fence[];
       readonly claimsKnownTo: number | null;

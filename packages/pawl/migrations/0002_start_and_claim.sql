@@ -183,13 +183,14 @@ $$;
 -- First peeks without locking, so that an empty look takes no transaction id, and shares the limit out
 -- over the lanes by priority and age; then locks just that many rows in each, skipping rows that others hold. The second
 -- look begins where the first one found something: rows claimed before are dead, but not free to step over.
--- Locks: the worker's row (key share: a sweep that ends it waits or skips), then ready rows (skip locked).
+-- Locks: the worker's row (key share: a sweep that ends it waits or skips), then ready rows (skip locked). p_lease_ms: the
+-- worker's lease while it holds something; one that rests has another until now.
 -- Index: ready_claim, ready_suspect, run_pkey.
 -- The last row answered is a footer: run_id null, told = suspects are waiting, and the time.
 create function {schema}.claim_runs_v1(
   p_shard smallint, p_worker uuid, p_limit integer, p_suspects boolean, p_begin boolean,
   p_queues text[], p_workflows text[], p_versions integer[], p_crash_limits smallint[],
-  p_after_priorities integer[], p_after_ms float8[], p_after_ids uuid[])
+  p_after_priorities integer[], p_after_ms float8[], p_after_ids uuid[], p_lease_ms integer)
 returns table (
   run_id uuid, epoch integer, last_seq integer, attempt integer, failures smallint, told boolean,
   workflow text, version integer, queue text, priority integer, ready_ms float8, key text,
@@ -212,6 +213,7 @@ declare
   v_run_ids uuid[];
   v_quotas integer[];
   v_suspects_waiting boolean;
+  v_lease_ms integer;
 begin
   -- The first claimable row of each lane, and whether suspects wait in it.
   select array_agg(l.lane) filter (where f.run_id is not null),
@@ -244,7 +246,14 @@ begin
   if v_lanes is null then
     perform 1 from {schema}.worker w where w.id = p_worker and w.ended_at is null;
   else
-    perform 1 from {schema}.worker w where w.id = p_worker and w.ended_at is null for key share;
+    select w.lease_ms into v_lease_ms from {schema}.worker w where w.id = p_worker and w.ended_at is null for key share;
+    -- It rests no longer. What it holds now must not outlive it by more than its own lease.
+    if v_lease_ms <> p_lease_ms then
+      update {schema}.worker w
+         set heard_at = v_now, lease_ms = p_lease_ms
+       where w.id = p_worker and w.ended_at is null
+         and w.heard_at > v_now - w.lease_ms * interval '1 millisecond';
+    end if;
   end if;
   if not found then
     raise exception 'worker % has expired', p_worker using errcode = 'PW001';

@@ -18,11 +18,14 @@ $$;
 -- Keeps a worker's leases alive, unless it has expired: an expired one is never revived. Compares the leases with those
 -- the worker knows: 'returned' ones had their claim's answer lost, 'lost' ones are gone, 'told' ones have news.
 -- Answers a row a run, and a last row 'alive' or 'expired' with the time. A sample that cannot be stored is dropped.
--- Locks: the worker's row, then unknown leases (skip locked). Index: worker_pkey, lease_worker.
+-- p_lease_ms: its lease from now on; null leaves it. A longer one than it has is granted only while it holds nothing: such a
+-- worker rests, and need not be heard as often. The answer says which lease it has.
+-- Locks: the worker's row (for a longer lease against claims too), then unknown leases (skip locked).
+-- Index: worker_pkey, lease_worker.
 create function {schema}.heartbeat_v1(
   p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_claims_known_to_ms float8,
-  p_long_steps json, p_sample json)
-returns table (run_id uuid, news text, now_ms float8)
+  p_long_steps json, p_sample json, p_lease_ms integer)
+returns table (run_id uuid, news text, now_ms float8, lease_ms float8)
 language plpgsql
 set search_path = pg_catalog
 set lock_timeout = '1s'
@@ -36,15 +39,27 @@ declare
   v_now timestamptz;
   v_known_to timestamptz := to_timestamp(p_claims_known_to_ms / 1000.0);
   v_unknown uuid[];
+  v_lease_ms integer;
 begin
-  perform 1 from {schema}.worker w where w.id = p_worker for no key update;
+  select w.lease_ms into v_lease_ms from {schema}.worker w where w.id = p_worker;
+  if p_lease_ms > v_lease_ms then
+    select w.lease_ms into v_lease_ms from {schema}.worker w where w.id = p_worker for update;
+  else
+    select w.lease_ms into v_lease_ms from {schema}.worker w where w.id = p_worker for no key update;
+  end if;
   v_now := {clock};
+  if p_lease_ms <= v_lease_ms
+     or p_lease_ms > v_lease_ms
+        and not exists (select 1 from {schema}.lease l
+                         where l.shard = p_shard and l.worker_id = p_worker order by l.claimed_at offset 0) then
+    v_lease_ms := p_lease_ms;
+  end if;
   update {schema}.worker w
-     set heard_at = v_now, long_steps = p_long_steps
+     set heard_at = v_now, long_steps = p_long_steps, lease_ms = v_lease_ms
    where w.id = p_worker and w.ended_at is null
      and w.heard_at > v_now - w.lease_ms * interval '1 millisecond';
   if not found then
-    return query select null::uuid, 'expired'::text, floor(extract(epoch from v_now) * 1000)::float8;
+    return query select null::uuid, 'expired'::text, floor(extract(epoch from v_now) * 1000)::float8, v_lease_ms::float8;
     return;
   end if;
 
@@ -80,9 +95,9 @@ begin
   end if;
 
   return query
-  select u, 'returned'::text, null::float8 from unnest(v_unknown) u;
+  select u, 'returned'::text, null::float8, null::float8 from unnest(v_unknown) u;
   return query
-  select k.run_id, case when l.run_id is null then 'lost' else 'told' end, null::float8
+  select k.run_id, case when l.run_id is null then 'lost' else 'told' end, null::float8, null::float8
     from unnest(p_runs, p_epochs) k (run_id, epoch)
     left join lateral (
       select l.run_id, l.told
@@ -91,7 +106,7 @@ begin
       offset 0) l on true
    where l.run_id is null or l.told;
   return query
-  select null::uuid, 'alive'::text, floor(extract(epoch from v_now) * 1000)::float8;
+  select null::uuid, 'alive'::text, floor(extract(epoch from v_now) * 1000)::float8, v_lease_ms::float8;
 end
 $$;
 

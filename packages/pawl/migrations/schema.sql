@@ -679,7 +679,7 @@ begin
 end
 $function$;
 
-create function pawl.claim_runs_v1(p_shard smallint, p_worker uuid, p_limit integer, p_suspects boolean, p_begin boolean, p_queues text[], p_workflows text[], p_versions integer[], p_crash_limits smallint[], p_after_priorities integer[], p_after_ms double precision[], p_after_ids uuid[])
+create function pawl.claim_runs_v1(p_shard smallint, p_worker uuid, p_limit integer, p_suspects boolean, p_begin boolean, p_queues text[], p_workflows text[], p_versions integer[], p_crash_limits smallint[], p_after_priorities integer[], p_after_ms double precision[], p_after_ids uuid[], p_lease_ms integer)
  RETURNS TABLE(run_id uuid, epoch integer, last_seq integer, attempt integer, failures smallint, told boolean, workflow text, version integer, queue text, priority integer, ready_ms double precision, key text, parent_id uuid, root_id uuid, depth integer, input text, notes text, created_ms double precision, deadline_ms double precision, retry text, raw boolean, tags text[])
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -698,6 +698,7 @@ declare
   v_run_ids uuid[];
   v_quotas integer[];
   v_suspects_waiting boolean;
+  v_lease_ms integer;
 begin
   -- The first claimable row of each lane, and whether suspects wait in it.
   select array_agg(l.lane) filter (where f.run_id is not null),
@@ -730,7 +731,14 @@ begin
   if v_lanes is null then
     perform 1 from "pawl".worker w where w.id = p_worker and w.ended_at is null;
   else
-    perform 1 from "pawl".worker w where w.id = p_worker and w.ended_at is null for key share;
+    select w.lease_ms into v_lease_ms from "pawl".worker w where w.id = p_worker and w.ended_at is null for key share;
+    -- It rests no longer. What it holds now must not outlive it by more than its own lease.
+    if v_lease_ms <> p_lease_ms then
+      update "pawl".worker w
+         set heard_at = v_now, lease_ms = p_lease_ms
+       where w.id = p_worker and w.ended_at is null
+         and w.heard_at > v_now - w.lease_ms * interval '1 millisecond';
+    end if;
   end if;
   if not found then
     raise exception 'worker % has expired', p_worker using errcode = 'PW001';
@@ -1090,8 +1098,8 @@ begin
 end
 $function$;
 
-create function pawl.heartbeat_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_claims_known_to_ms double precision, p_long_steps json, p_sample json)
- RETURNS TABLE(run_id uuid, news text, now_ms double precision)
+create function pawl.heartbeat_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_claims_known_to_ms double precision, p_long_steps json, p_sample json, p_lease_ms integer)
+ RETURNS TABLE(run_id uuid, news text, now_ms double precision, lease_ms double precision)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
  SET lock_timeout TO '1s'
@@ -1105,15 +1113,27 @@ declare
   v_now timestamptz;
   v_known_to timestamptz := to_timestamp(p_claims_known_to_ms / 1000.0);
   v_unknown uuid[];
+  v_lease_ms integer;
 begin
-  perform 1 from "pawl".worker w where w.id = p_worker for no key update;
+  select w.lease_ms into v_lease_ms from "pawl".worker w where w.id = p_worker;
+  if p_lease_ms > v_lease_ms then
+    select w.lease_ms into v_lease_ms from "pawl".worker w where w.id = p_worker for update;
+  else
+    select w.lease_ms into v_lease_ms from "pawl".worker w where w.id = p_worker for no key update;
+  end if;
   v_now := clock_timestamp();
+  if p_lease_ms <= v_lease_ms
+     or p_lease_ms > v_lease_ms
+        and not exists (select 1 from "pawl".lease l
+                         where l.shard = p_shard and l.worker_id = p_worker order by l.claimed_at offset 0) then
+    v_lease_ms := p_lease_ms;
+  end if;
   update "pawl".worker w
-     set heard_at = v_now, long_steps = p_long_steps
+     set heard_at = v_now, long_steps = p_long_steps, lease_ms = v_lease_ms
    where w.id = p_worker and w.ended_at is null
      and w.heard_at > v_now - w.lease_ms * interval '1 millisecond';
   if not found then
-    return query select null::uuid, 'expired'::text, floor(extract(epoch from v_now) * 1000)::float8;
+    return query select null::uuid, 'expired'::text, floor(extract(epoch from v_now) * 1000)::float8, v_lease_ms::float8;
     return;
   end if;
 
@@ -1149,9 +1169,9 @@ begin
   end if;
 
   return query
-  select u, 'returned'::text, null::float8 from unnest(v_unknown) u;
+  select u, 'returned'::text, null::float8, null::float8 from unnest(v_unknown) u;
   return query
-  select k.run_id, case when l.run_id is null then 'lost' else 'told' end, null::float8
+  select k.run_id, case when l.run_id is null then 'lost' else 'told' end, null::float8, null::float8
     from unnest(p_runs, p_epochs) k (run_id, epoch)
     left join lateral (
       select l.run_id, l.told
@@ -1160,7 +1180,7 @@ begin
       offset 0) l on true
    where l.run_id is null or l.told;
   return query
-  select null::uuid, 'alive'::text, floor(extract(epoch from v_now) * 1000)::float8;
+  select null::uuid, 'alive'::text, floor(extract(epoch from v_now) * 1000)::float8, v_lease_ms::float8;
 end
 $function$;
 

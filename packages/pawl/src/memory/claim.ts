@@ -4,18 +4,11 @@ import type { Claim, ClaimRequest, ClaimedRun, Lane, Lease, Mark } from "../stor
 import { heldRun } from "./fence.ts";
 import { compareMarks, laneOf, moveToLease, numbersOf } from "./rooms.ts";
 import { runOf, type State } from "./state.ts";
+import { isOverdue } from "./workers.ts";
 
 export function claimRuns(state: State, request: ClaimRequest): Claim {
   const worker = state.workers.get(request.workerId);
-  if (!worker || worker.endedAt !== null) {
-    throw new PawlError(
-      "WORKER_EXPIRED",
-      `Worker ${request.workerId} is unknown or has ended: start a new one.`,
-      {
-        workerId: request.workerId,
-      },
-    );
-  }
+  if (!worker || worker.endedAt !== null) throw expired(request.workerId);
 
   // Usually nothing has expired, and then there is no need to look further than the limit.
   const hasLate = (state.expiring.first?.at ?? Infinity) <= state.now();
@@ -32,11 +25,23 @@ export function claimRuns(state: State, request: ClaimRequest): Claim {
     .sort((a, b) => compareMarks(a.mark, b.mark))
     .slice(0, limit);
 
+  // It rests no longer. What it holds now must not outlive it by more than its own lease.
+  const { leaseMs = worker.leaseMs } = request;
+  if (places.length > 0 && worker.leaseMs !== leaseMs) {
+    if (isOverdue(state, worker)) throw expired(request.workerId);
+    worker.heardAt = state.now();
+    worker.leaseMs = leaseMs;
+  }
   return {
     runs: places.map(({ mark, lane }) => claimRun(state, request, lane, mark)),
     suspectsWaiting: lanes.some((lane) => laneOf(state, lane, true).size > 0),
     now: state.now(),
   };
+}
+
+function expired(workerId: string): PawlError {
+  const message = `Worker ${workerId} is unknown or has ended: start a new one.`;
+  return new PawlError("WORKER_EXPIRED", message, { workerId });
 }
 
 function claimRun(state: State, request: ClaimRequest, lane: Lane, mark: Mark): ClaimedRun {

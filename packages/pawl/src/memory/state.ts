@@ -101,7 +101,7 @@ export interface Run {
 
 export interface Worker {
   readonly id: string;
-  readonly leaseMs: number;
+  leaseMs: number;
   readonly asRegistered: NewWorker;
   readonly startedAt: number;
   heardAt: number;

@@ -32,9 +32,11 @@ export function heartbeat(state: State, beat: Heartbeat): HeartbeatAnswer {
   const now = state.now();
   const worker = state.workers.get(workerId);
   if (!worker || worker.endedAt !== null || isOverdue(state, worker)) {
-    return { alive: false, told: [], lost: [], returned: 0, now };
+    return { alive: false, leaseMs: null, told: [], lost: [], returned: 0, now };
   }
   worker.heardAt = now;
+  const { leaseMs = worker.leaseMs } = beat;
+  if (leaseMs <= worker.leaseMs || leasesOf(state, workerId).length === 0) worker.leaseMs = leaseMs;
   worker.longSteps = beat.longSteps ?? [];
   if (beat.sample !== undefined) worker.sample = { at: now, ...beat.sample };
 
@@ -49,6 +51,7 @@ export function heartbeat(state: State, beat: Heartbeat): HeartbeatAnswer {
   const rooms = new Map(leases.map(({ run, room }) => [nameOf({ runId: run.id, epoch: room.epoch }), room]));
   return {
     alive: true,
+    leaseMs: worker.leaseMs,
     told: held.filter((entry) => rooms.get(nameOf(entry))?.told).map(({ runId }) => runId),
     lost: held.filter((entry) => !rooms.has(nameOf(entry))).map(({ runId }) => runId),
     returned: unknown.length,

@@ -33,6 +33,8 @@ export interface Lane {
 
 export interface ClaimRequest {
   readonly workerId: string;
+  /** Its lease while it holds something: a worker that rests has another until it claims something. Default: as it is. */
+  readonly leaseMs?: number;
   readonly lanes: readonly Lane[];
   readonly limit: number;
   /** True: only runs suspected of killing their worker, and at most one. False: only the others. */

@@ -64,6 +64,11 @@ export interface Heartbeat {
    * up to then that it does not hold are given back: the answer was lost.
    */
   readonly claimsKnownTo: number | null;
+  /**
+   * Its lease from now on. Default: as it is. One that is longer is granted only while it holds nothing: a worker that
+   * rests need not be heard as often.
+   */
+  readonly leaseMs?: number;
   /** Steps that have been running for long; takes the place of those said before. Default: none. */
   readonly longSteps?: readonly LongStep[];
   /** Now and then. One that cannot be stored is dropped: the heartbeat counts all the same. */
@@ -73,6 +78,8 @@ export interface Heartbeat {
 export interface HeartbeatAnswer {
   /** False: this worker has expired, and every lease of it with it. Nothing was changed. */
   readonly alive: boolean;
+  /** The lease it has now; null where it is not alive. */
+  readonly leaseMs: number | null;
   /** Held runs that have been told something. */
   readonly told: readonly RunId[];
   /** Held runs whose lease is gone. */

@@ -27,6 +27,8 @@ export interface ClaimLoopParts extends LoopSeams {
   readonly execute: (run: ClaimedRun, workerId: string) => void;
   /** The store says that this id has expired. */
   readonly expired: (workerId: string) => void;
+  /** The worker may hold something now. */
+  readonly awake: () => void;
 }
 
 export interface ClaimLoop extends Pick<Loop, "start" | "stop" | "turned"> {
@@ -86,7 +88,18 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
     if (!isSuspect) isHinted = false;
 
     const { workerId } = registration;
-    const answer = await ask({ workerId, lanes: look.lanes, limit, suspects: isSuspect, begin: true });
+    const answer = await ask({
+      workerId,
+      leaseMs,
+      lanes: look.lanes,
+      limit,
+      suspects: isSuspect,
+      begin: true,
+    });
+    if (answer.runs.length > 0) {
+      parts.awake();
+      registration.claimed(workerId, sentAt);
+    }
     const tookMs = clock.now() - sentAt;
     suspects.seen(
       isSuspect ? "suspect" : "ordinary",
@@ -111,6 +124,8 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
     } catch (error) {
       isHinted = true;
       marks.forget();
+      // It may hold something that it does not know of.
+      parts.awake();
       if (PawlError.is(error, "WORKER_EXPIRED")) parts.expired(request.workerId);
       throw error;
     }

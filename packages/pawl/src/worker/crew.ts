@@ -102,6 +102,7 @@ export function createCrew(deps: WorkerDeps, settings: WorkerSettings, isBrief =
     lanes: lanesOf(settings),
     execute: (run, workerId) => executor.execute(run, workerId),
     expired: (workerId) => heartbeat.expired(workerId),
+    awake: () => heartbeat.wake(),
   });
   const inboxRelay = createInboxRelay(deps);
   return { slots, registration, executor, heartbeat, claimLoop, dueTimer, sweeper, inboxRelay };

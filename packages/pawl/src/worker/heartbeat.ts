@@ -24,9 +24,15 @@ export interface HeartbeatParts extends LoopSeams {
 }
 
 export interface Heartbeat extends Loop {
+  /** It may hold something now: if it rested, it is heard at once, and as often as usual. */
+  wake(): void;
   /** This id is no longer alive: let go of all it held, and go on under a new one. */
   expired(workerId: string): void;
 }
+
+/** A worker that holds nothing has so many leases at once, and is heard once in so many: nobody waits for its runs. */
+const restLeases = 12;
+const restBeats = 4;
 
 /** More unanswered heartbeats than this would only pile up behind a store that does not answer. */
 const mostUnanswered = 3;
@@ -100,13 +106,14 @@ export function createHeartbeat(parts: HeartbeatParts): Heartbeat {
       workerId,
       held,
       claimsKnownTo: registration.claimsKnownTo,
+      leaseMs: slots.isEmpty ? restLeases * leaseMs : leaseMs,
       ...(longSteps.length > 0 && { longSteps }),
       ...(sample !== null && { sample }),
     });
-    if (!answer.alive) return expired(workerId);
+    if (answer.leaseMs === null) return expired(workerId);
 
     wasBlocked = false;
-    registration.heard(workerId, sentAt);
+    registration.heard(workerId, sentAt, answer.leaseMs);
     parts.storeClock.heard(answer.now, sentAt);
     expireInTime();
     for (const runId of answer.told) slots.get(runId, epochs.get(runId))?.execution.told();
@@ -139,9 +146,11 @@ export function createHeartbeat(parts: HeartbeatParts): Heartbeat {
     if (isOverdue()) expired(registration.workerId);
     await registration.ensure();
     expireInTime();
-    const nextAt = clock.now() + heartbeatMs;
-    turnDueAt = nextAt;
+    const begunAt = clock.now();
+    turnDueAt = begunAt + heartbeatMs;
     if (unanswered.size < mostUnanswered) await beatInTime();
+    const nextAt = begunAt + (registration.isResting ? restBeats * leaseMs : heartbeatMs);
+    turnDueAt = nextAt;
     return nextAt - clock.now();
   };
   const loop = createLoop("heartbeat", parts, turn, leaseMs / 6);
@@ -149,6 +158,9 @@ export function createHeartbeat(parts: HeartbeatParts): Heartbeat {
   return {
     ...loop,
     expired,
+    wake() {
+      if (registration.isResting) loop.poke();
+    },
     async stop() {
       await loop.stop();
       cancelExpiry();

@@ -21,8 +21,12 @@ export interface Registration {
   isAlive(workerId: string): boolean;
   /** Registers unless that is done. */
   ensure(): Promise<void>;
-  /** The store heard from this id no earlier than this instant of the process's clock. */
-  heard(workerId: string, sentAt: number): void;
+  /** The store heard from this id no earlier than this instant of the process's clock, and gave it this lease. */
+  heard(workerId: string, sentAt: number, leaseMs: number): void;
+  /** A claim that was sent at this instant has brought runs. */
+  claimed(workerId: string, sentAt: number): void;
+  /** It holds nothing, and has a long lease until it claims something. */
+  readonly isResting: boolean;
   /**
    * Takes a new id, registered by the next `ensure`. What the old one held is given back then; with `isSuspect` it is
    * left to the sweep, which counts it as a crash.
@@ -43,8 +47,15 @@ export function createRegistration(
   let sparesOthersUntil = Number.NEGATIVE_INFINITY;
   let isNewUntil: number | null = null;
   let hasExpired = false;
+  let isResting = false;
+  let claimedAt = Number.NEGATIVE_INFINITY;
   let registering: Promise<void> | null = null;
   let toRetire: string[] = [];
+
+  const wake = (until: number): void => {
+    isResting = false;
+    aliveUntil = until;
+  };
 
   const register = async (): Promise<void> => {
     const sentAt = clock.now();
@@ -101,8 +112,23 @@ export function createRegistration(
       });
       await registering;
     },
-    heard(id, sentAt) {
-      if (id === workerId && aliveUntil !== null) aliveUntil = Math.max(aliveUntil, sentAt + worker.leaseMs);
+    get isResting() {
+      return isResting;
+    },
+    heard(id, sentAt, leaseMs) {
+      if (id !== workerId || aliveUntil === null) return;
+      const until = sentAt + worker.leaseMs;
+      if (leaseMs > worker.leaseMs && sentAt > claimedAt) {
+        aliveUntil = sentAt + leaseMs;
+        isResting = true;
+      } else if (isResting) wake(until);
+      else aliveUntil = Math.max(aliveUntil, until);
+    },
+    claimed(id, sentAt) {
+      if (id !== workerId || aliveUntil === null) return;
+      // An answer on its way to a heartbeat from before may speak of the long lease that this claim has ended.
+      claimedAt = clock.now();
+      if (isResting) wake(sentAt + worker.leaseMs);
     },
     renew(isSuspect) {
       if (aliveUntil === null) return;
@@ -110,6 +136,7 @@ export function createRegistration(
       workerId = ids.next();
       aliveUntil = null;
       claimsKnownTo = null;
+      isResting = false;
       hasExpired = true;
     },
   };

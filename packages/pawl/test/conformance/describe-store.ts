@@ -11,6 +11,7 @@ import { describeOperating } from "./operating.ts";
 import { describeParking } from "./parking.ts";
 import { describeReading } from "./reading.ts";
 import { describeRepeating } from "./repeating.ts";
+import { describeResting } from "./resting.ts";
 import { createStoreTest } from "./store-test.ts";
 import { describeSweeping } from "./sweeping.ts";
 import { describeTelling } from "./telling.ts";
@@ -33,6 +34,7 @@ export function describeStore(name: string, createHarness: CreateHarness): void 
     describeOperating(test);
     describeWakingDue(test);
     describeWorkers(test);
+    describeResting(test);
     describeSweeping(test);
     describeReading(test);
     describeListening(test);

@@ -121,7 +121,14 @@ export function describeWorkers(test: StoreTest): void {
       for (let round = 0; round < 5; round += 1) {
         await world.clock.advance(leaseMs - 1);
         const now = await world.now();
-        expect(await beat(world, workerId)).toEqual({ alive: true, told: [], lost: [], returned: 0, now });
+        expect(await beat(world, workerId)).toEqual({
+          alive: true,
+          leaseMs,
+          told: [],
+          lost: [],
+          returned: 0,
+          now,
+        });
         expect(await workerRow(world, workerId)).toMatchObject({ heardAt: now, endedAt: null });
       }
     });
@@ -134,7 +141,14 @@ export function describeWorkers(test: StoreTest): void {
       await world.tell(lease.runId, "signal:a");
       await world.clock.advance(leaseMs);
       const answer = await world.expectUnchanged(() => beat(world, workerId, [lease]));
-      expect(answer).toEqual({ alive: false, told: [], lost: [], returned: 0, now: await world.now() });
+      expect(answer).toEqual({
+        alive: false,
+        leaseMs: null,
+        told: [],
+        lost: [],
+        returned: 0,
+        now: await world.now(),
+      });
     });
 
     test("a worker that retired, was found dead or was never there is not alive", async ({ world }) => {
@@ -144,7 +158,14 @@ export function describeWorkers(test: StoreTest): void {
       await world.store.retireWorker(retired);
       for (const workerId of [dead, retired, world.nextId()]) {
         const answer = await world.expectUnchanged(() => beat(world, workerId));
-        expect(answer).toEqual({ alive: false, told: [], lost: [], returned: 0, now: await world.now() });
+        expect(answer).toEqual({
+          alive: false,
+          leaseMs: null,
+          told: [],
+          lost: [],
+          returned: 0,
+          now: await world.now(),
+        });
       }
     });
 

@@ -29,7 +29,8 @@ export function generateWorkerOperation(known: Knowledge): Operation {
     const ours = leases.filter((lease) => lease.workerId === workerId);
     const held = dice.chance(0.6) ? ours : dice.some([...ours, ...dice.some(leases, 1)]);
     const claimsKnownTo = dice.pick([null, now, now, now - 1, now - 1_000]);
-    return { kind: "heartbeat", calls: [[{ workerId, held, claimsKnownTo }]] };
+    const lease = dice.chance(0.3) ? { leaseMs: dice.pick([5_000, leaseMs, 12 * leaseMs]) } : {};
+    return { kind: "heartbeat", calls: [[{ workerId, held, claimsKnownTo, ...lease }]] };
   }
   if (roll < 0.79) return { kind: "retireWorker", calls: [[workerId]] };
   return {
@@ -51,14 +52,14 @@ function generateClaim({ dice, marks }: Knowledge, workerId: string): ClaimReque
     limit: dice.pick([1, 2, 5]),
     suspects: dice.chance(0.25),
     begin: dice.chance(0.8),
+    ...(dice.chance(0.5) && { leaseMs: dice.pick([5_000, leaseMs]) }),
   };
 }
 
 /** Runs that expire at the same instant have no order: either none of them is beyond the limit, or all are taken. */
 function sweepLimit({ dice, snapshot, now }: Knowledge): number {
-  const ready = new Set(snapshot.ready.map(({ runId }) => runId));
-  const expired = snapshot.runs.flatMap(({ id, expiresAt }) =>
-    expiresAt !== null && expiresAt <= now && ready.has(id) ? [expiresAt] : [],
+  const expired = snapshot.ready.flatMap(({ expiresAt }) =>
+    expiresAt !== null && expiresAt <= now ? [expiresAt] : [],
   );
   const isShared = new Set(expired).size < expired.length;
   return isShared ? 100 : dice.pick([1, 2, 100]);

@@ -1,6 +1,6 @@
 import type { RunId } from "../../src/core/ids.ts";
 import type { Lease } from "../../src/store/lease.ts";
-import { anyLane, event, json, type World } from "../conformance/world.ts";
+import { anyLane, event, json, leaseMs, type World } from "../conformance/world.ts";
 import { moves, type Move } from "./move.ts";
 
 /** What a holder may do with its run. `takes`: an unread message of it. */
@@ -108,6 +108,12 @@ export function workerMoves(
       held: [],
       claimsKnownTo: Number.POSITIVE_INFINITY,
     }),
+    moves.heartbeat(`${worker} goes to rest`, {
+      workerId,
+      held: [],
+      claimsKnownTo: null,
+      leaseMs: 12 * leaseMs,
+    }),
     moves.retireWorker(`retire ${worker}`, workerId),
     moves.registerWorker(`register ${worker} again`, world.newWorker({ id: workerId })),
   ];
@@ -115,7 +121,14 @@ export function workerMoves(
 
 export function claimMove(worker: string, workerId: string): Move {
   const lanes = [anyLane, { ...anyLane, queue: "parents" }];
-  return moves.claimRuns(`claim for ${worker}`, { workerId, lanes, limit: 10, suspects: false, begin: true });
+  return moves.claimRuns(`claim for ${worker}`, {
+    workerId,
+    lanes,
+    limit: 10,
+    suspects: false,
+    begin: true,
+    leaseMs,
+  });
 }
 
 /** What happens on its own, to any run. */

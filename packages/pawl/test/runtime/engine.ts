@@ -35,6 +35,7 @@ export interface Engine {
   readonly executions: readonly Execution[];
   /** Calls to the store by executions, by name. */
   readonly calls: readonly (keyof Store)[];
+  nextId(): RunId;
   register(...workflows: readonly Workflow[]): void;
   start(
     workflow: Workflow,
@@ -236,6 +237,7 @@ export function createEngine(options: EngineOptions = {}): Engine {
     outcomes,
     calls,
     executions,
+    nextId: () => ids.next(),
     register(...added) {
       for (const workflow of added) workflows.set(`${workflow.name}@${workflow.version}`, workflow);
     },

@@ -74,6 +74,7 @@ export function createClaimer(
       expired.push(workerId);
       registration.renew(false);
     },
+    awake() {},
   });
   store.subscribe((hint) => {
     if (hint.kind === "ready") loop.hint();

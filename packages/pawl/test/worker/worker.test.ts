@@ -50,6 +50,70 @@ function unreliable(store: Store, isDown: () => boolean): Store {
   return Object.fromEntries(guarded) as Store;
 }
 
+describe("a worker that holds nothing", () => {
+  /** When it was heard, by the clock. */
+  function listen(world: ManualWorld): { readonly store: Store; readonly beats: number[] } {
+    const beats: number[] = [];
+    const heartbeat: Store["heartbeat"] = (beat) => {
+      beats.push(world.clock.now());
+      return world.store.heartbeat(beat);
+    };
+    return { store: { ...world.store, heartbeat }, beats };
+  }
+
+  test("rests: it is heard once a minute, and its peers know that it lives", async () => {
+    const world = createManualWorld();
+    const { store, beats } = listen(world);
+    await started(world, { workflows: [greet] }, { store });
+    await started(world, { workflows: [greet] });
+    await world.advance("10m");
+    expect(beats.length).toBeLessThan(13);
+    expect(world.store.snapshot().workers.map(({ endedAt }) => endedAt)).toEqual([null, null]);
+  });
+
+  test("is heard as often as usual once it has taken a run, and is missed as soon", async () => {
+    const world = createManualWorld();
+    const { store, beats } = listen(world);
+    const gate = createGate();
+    await started(world, { workflows: [gate.gated] }, { store });
+    await world.advance("3m");
+    beats.length = 0;
+    await world.client.start(gate.gated);
+    await world.advance("1m");
+    expect(gate.begun()).toBe(1);
+    expect(beats.length).toBeGreaterThan(11);
+    expect(world.store.snapshot().workers).toMatchObject([{ leaseMs: 15_000, endedAt: null }]);
+    gate.open(0);
+    await world.advance("10s");
+    beats.length = 0;
+    await world.advance("10m");
+    expect(beats.length).toBeLessThan(12);
+  });
+
+  test("is heard at once when a claim is left without an answer", async () => {
+    const world = createManualWorld();
+    const { store, beats } = listen(world);
+    const gate = createGate();
+    let isLost = true;
+    const claimRuns: Store["claimRuns"] = async (request) => {
+      const claim = await world.store.claimRuns(request);
+      if (!isLost || claim.runs.length === 0) return claim;
+      throw new PawlError("STORE_UNAVAILABLE", "The answer was lost.");
+    };
+    await started(world, { workflows: [gate.gated] }, { store: { ...store, claimRuns } });
+    await world.advance("3m");
+    beats.length = 0;
+    await world.client.start(gate.gated);
+    await world.advance("6s");
+    expect(beats.length).toBeGreaterThan(0);
+    isLost = false;
+    await world.client.start(gate.gated);
+    await world.advance("20s");
+    expect(gate.begun()).toBe(2);
+    expect(world.store.snapshot().lease.map(({ attempt }) => attempt)).toEqual([1, 1]);
+  });
+});
+
 describe("a worker", () => {
   test("carries a run from its start through a sleep to its end", async () => {
     const world = createManualWorld();
@@ -393,8 +457,8 @@ describe("a worker in trouble", () => {
     await world.advance(1);
     for (const answer of answers) answer();
     beats = 0;
-    await world.advance("1m");
-    expect(beats).toBeGreaterThan(10);
+    await world.advance("2m");
+    expect(beats).toBeGreaterThan(1);
   });
 
   test("a run that blocks the event loop for a whole lease counts as crashed, and fails in the end", async () => {

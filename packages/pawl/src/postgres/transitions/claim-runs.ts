@@ -9,7 +9,7 @@ export const claimRuns = transition(
   "claim_runs",
   `select run_id, epoch, last_seq, attempt, failures, told, workflow, version, queue, priority, ready_ms, key,
           parent_id, root_id, depth, input, notes, created_ms, deadline_ms, retry, raw, tags
-     from {schema}.claim_runs_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+     from {schema}.claim_runs_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
 );
 
 interface ClaimedRow extends Row {
@@ -55,6 +55,7 @@ export function claimRunsValues(shard: number, request: ClaimRequest): readonly 
     lanes.map((lane) => lane.after?.priority ?? lowestPriority),
     lanes.map((lane) => lane.after?.readyAt ?? null),
     lanes.map((lane) => lane.after?.runId ?? lowestId),
+    request.leaseMs ?? null,
   ];
 }
 

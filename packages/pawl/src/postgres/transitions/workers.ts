@@ -18,7 +18,7 @@ export const registerWorker = transition(
 
 export const heartbeat = transition(
   "heartbeat",
-  "select run_id, news, now_ms from {schema}.heartbeat_v1($1, $2, $3, $4, $5, $6, $7)",
+  "select run_id, news, now_ms, lease_ms from {schema}.heartbeat_v1($1, $2, $3, $4, $5, $6, $7, $8)",
 );
 
 export const retireWorker = transition("retire_worker", "select {schema}.retire_worker_v1($1, $2)");
@@ -40,6 +40,7 @@ interface NewsRow extends Row {
   readonly run_id: string | null;
   readonly news: "returned" | "lost" | "told" | "alive" | "expired";
   readonly now_ms: number | null;
+  readonly lease_ms: number | null;
 }
 
 export interface SweptRow extends Row {
@@ -79,7 +80,7 @@ export function registerValues(worker: NewWorker): readonly unknown[] {
 }
 
 export function heartbeatValues(shard: number, beat: Heartbeat): readonly unknown[] {
-  const { workerId, held, claimsKnownTo, longSteps = [], sample } = beat;
+  const { workerId, held, claimsKnownTo, leaseMs, longSteps = [], sample } = beat;
   return [
     shard,
     workerId,
@@ -88,6 +89,7 @@ export function heartbeatValues(shard: number, beat: Heartbeat): readonly unknow
     claimsKnownTo,
     longSteps.length === 0 ? null : JSON.stringify(longSteps),
     sample === undefined ? null : encodeSample(sample),
+    leaseMs ?? null,
   ];
 }
 
@@ -101,6 +103,7 @@ export function decodeHeartbeat(rows: readonly NewsRow[]): HeartbeatAnswer {
   const last = rows.at(-1);
   return {
     alive: last?.news === "alive",
+    leaseMs: last?.news === "alive" ? last.lease_ms : null,
     told: runsWith("told"),
     lost: runsWith("lost"),
     returned: runsWith("returned").length,
