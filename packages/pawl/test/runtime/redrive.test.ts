@@ -146,7 +146,7 @@ describe("an input that came from SQL", () => {
       await ctx.sleep("1m");
       return input;
     });
-    engine.register(job as never);
+    engine.register(job);
     const start = async (json: string): Promise<string> => {
       const id = engine.nextId();
       const run = { ...plainRun, id, workflow: "job", version: 1, queue: "default" };
