@@ -80,6 +80,10 @@ describe("starting a run", () => {
     await expect(started({ delay: 8.64e15 })).rejects.toMatchObject({ code: "INVALID_OPTION" });
     await expect(started({ at: new Date(Number.NaN) })).rejects.toMatchObject({ code: "INVALID_OPTION" });
     await expect(started({ at: new Date(), delay: 1 })).rejects.toMatchObject({ code: "INVALID_OPTION" });
+    await expect(started({ delay: "1h", expiresIn: "30m" })).rejects.toMatchObject({
+      details: { problems: [{ option: "expiresIn" }] },
+    });
+    await started({ delay: 0, expiresIn: 0 });
     await expect(started({ key: "" })).rejects.toMatchObject({ code: "INVALID_OPTION" });
     await expect(started({ queue: "x".repeat(300) })).rejects.toMatchObject({ code: "INVALID_OPTION" });
   });
@@ -273,6 +277,36 @@ describe("looking at runs", () => {
     expect(await world.client.get("01900000-0000-7000-8000-000000000000")).toBeNull();
     expect(await world.client.get("nonsense")).toBeNull();
     expect(await world.client.handle(id).history()).toMatchObject([{ seq: 1, kind: "completed", at }]);
+  });
+
+  test("a run tells its tags and its times, also after its end", async () => {
+    const { client, clock } = createManualWorld();
+    const options = { tags: ["b", "a", "b"], delay: 1_000, expiresIn: 2_000, timeout: 3_000 };
+    const { id } = await client.start(greet, "Ada", options);
+    const inMs = (ms: number) => new Date(clock.now() + ms);
+    const told = {
+      tags: ["b", "a"],
+      startAt: inMs(1_000),
+      expiresAt: inMs(2_000),
+      deadlineAt: inMs(3_000),
+      attempt: 1,
+    };
+    expect(await client.get(id)).toMatchObject(told);
+    await client.cancel(id);
+    expect(await client.get(id)).toMatchObject({ ...told, status: "cancelled" });
+  });
+
+  test("what dead letters and redriveAll are asked is checked under their own names", async () => {
+    const { client } = createManualWorld();
+    await expect(client.deadLetters({ status: "expired" } as never)).rejects.toMatchObject({
+      code: "INVALID_OPTION",
+      details: { what: "deadLetters", problems: [{ option: "status" }] },
+    });
+    await expect(client.redriveAll({ status: "completed", limit: 0 } as never)).rejects.toMatchObject({
+      code: "INVALID_OPTION",
+      details: { what: "redriveAll", problems: [{ option: "status" }, { option: "limit" }] },
+    });
+    expect(await client.redriveAll()).toBe(0);
   });
 
   test("a list is newest first, filtered, and goes on where a page ended", async () => {
