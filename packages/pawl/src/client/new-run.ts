@@ -10,7 +10,7 @@ import type { StartOptions } from "./start-options.ts";
 
 /**
  * A run as the store takes it, all but its id and its times; its input is yet to be sealed. The parsed input is stored,
- * not the one given.
+ * not the one given; that of a ref is parsed later.
  * @throws {PawlError} `INVALID_PAYLOAD`
  */
 export async function describeRun(
@@ -25,6 +25,7 @@ export async function describeRun(
     inputSchema === null ? input : await parseWith(inputSchema, input, `input of workflow ${workflow.name}`);
   return {
     ...plainRun,
+    isRaw: workflow.isRef === true,
     workflow: workflow.name,
     version: workflow.version,
     queue,
