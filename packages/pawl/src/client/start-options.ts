@@ -1,4 +1,4 @@
-import { parseDuration, type Duration } from "../core/duration.ts";
+import type { Duration } from "../core/duration.ts";
 import { isDate } from "../core/instant.ts";
 import {
   checkDuration,
@@ -88,31 +88,19 @@ const ownChecks = { ...sharedChecks, key: checkName };
 const tx: Check = () => null;
 
 /** Otherwise it could never begin. */
-const startsFirst: readonly Rule[] = [
-  {
-    of: ["at", "expiresAt"],
-    check: ({ at, expiresAt }) =>
-      at instanceof Date && expiresAt instanceof Date && expiresAt <= at
-        ? { kind: "wrong", option: "expiresAt", fault: 'must be later than "at"' }
-        : null,
-  },
-  {
-    of: ["delay", "expiresIn"],
-    check({ delay, expiresIn }) {
-      if (delay === undefined || expiresIn === undefined) return null;
-      const delayMs = parseDuration(delay as Duration);
-      return delayMs > 0 && parseDuration(expiresIn as Duration) <= delayMs
-        ? { kind: "wrong", option: "expiresIn", fault: 'must be longer than "delay"' }
-        : null;
-    },
-  },
-];
+const startsFirst: Rule = {
+  of: ["at", "expiresAt"],
+  check: ({ at, expiresAt }) =>
+    at instanceof Date && expiresAt instanceof Date && expiresAt <= at
+      ? { kind: "wrong", option: "expiresAt", fault: 'must be later than "at"' }
+      : null,
+};
 
 const rules = [
   exclude("delay", "at"),
   exclude("timeout", "deadline"),
   exclude("expiresIn", "expiresAt"),
-  ...startsFirst,
+  startsFirst,
 ];
 
 /** @throws {PawlError} `INVALID_OPTION`, `INVALID_TRANSACTION` */

@@ -80,12 +80,35 @@ describe("starting a run", () => {
     await expect(started({ delay: 8.64e15 })).rejects.toMatchObject({ code: "INVALID_OPTION" });
     await expect(started({ at: new Date(Number.NaN) })).rejects.toMatchObject({ code: "INVALID_OPTION" });
     await expect(started({ at: new Date(), delay: 1 })).rejects.toMatchObject({ code: "INVALID_OPTION" });
-    await expect(started({ delay: "1h", expiresIn: "30m" })).rejects.toMatchObject({
-      details: { problems: [{ option: "expiresIn" }] },
-    });
-    await started({ delay: 0, expiresIn: 0 });
     await expect(started({ key: "" })).rejects.toMatchObject({ code: "INVALID_OPTION" });
     await expect(started({ queue: "x".repeat(300) })).rejects.toMatchObject({ code: "INVALID_OPTION" });
+  });
+
+  test("refuses a run whose time would be up before it may begin", async () => {
+    const { client, clock, store } = createManualWorld();
+    const inMs = (ms: number) => new Date(clock.now() + ms);
+    const hour = 3_600_000;
+    const refused = async (option: string, options: object) =>
+      expect(client.start(greet, "Ada", options)).rejects.toMatchObject({
+        code: "INVALID_OPTION",
+        details: { problems: [{ option }] },
+      });
+    await refused("expiresIn", { delay: "1h", expiresIn: "1h" });
+    await refused("expiresAt", { delay: "1h", expiresAt: inMs(hour) });
+    await refused("expiresIn", { at: inMs(hour), expiresIn: "30m" });
+    await refused("timeout", { delay: "1h", timeout: "1h" });
+    await refused("deadline", { delay: "1h", deadline: inMs(5) });
+    await expect(client.start(checkout, { orderId: 1 }, { delay: "31d" })).rejects.toMatchObject({
+      details: { problems: [{ option: "timeout" }] },
+    });
+    await expect(client.startMany(greet, [{ input: "a", expiresIn: 1 }], { delay: 2 })).rejects.toMatchObject(
+      {
+        code: "INVALID_OPTION",
+      },
+    );
+    expect(store.snapshot().runs).toEqual([]);
+    await client.start(greet, "Ada", { delay: 0, expiresIn: 0 });
+    await client.start(checkout, { orderId: 1 }, { delay: "31d", timeout: "32d" });
   });
 
   test("with a key is idempotent, also among a thousand callers", async () => {
