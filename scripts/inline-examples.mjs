@@ -14,6 +14,11 @@ const pages = [
   "docs/failing.md",
   "docs/workers.md",
   "docs/transactions.md",
+  "docs/shapes.md",
+  "docs/starting.md",
+  "docs/ending.md",
+  "docs/seeing.md",
+  "docs/options.md",
 ];
 
 for (const page of pages) {

@@ -169,7 +169,7 @@ export function createClient(deps: ClientDeps): Client {
         before = page.next;
       }
     },
-    deadLetters: (filter) => reading.list({ ...filter, status: "failed" }),
+    deadLetters: (filter) => reading.deadLetters(filter),
     counts: () => reading.counts(),
     backlog: () => reading.backlog(),
     ...telling,

@@ -1,5 +1,7 @@
 import { parseDuration } from "../core/duration.ts";
+import type { PawlError } from "../core/error.ts";
 import type { RunId } from "../core/ids.ts";
+import { invalidOption } from "../core/options.ts";
 import { placeOfInput } from "../core/payload-codec.ts";
 import type { Payloads } from "../core/payloads.ts";
 import { createRetryPolicy } from "../core/retry.ts";
@@ -10,7 +12,7 @@ import type { StartOptions } from "./start-options.ts";
 
 /**
  * A run as the store takes it, all but its id and its times; its input is yet to be sealed. The parsed input is stored,
- * not the one given.
+ * not the one given; that of a ref is parsed later.
  * @throws {PawlError} `INVALID_PAYLOAD`
  */
 export async function describeRun(
@@ -25,6 +27,7 @@ export async function describeRun(
     inputSchema === null ? input : await parseWith(inputSchema, input, `input of workflow ${workflow.name}`);
   return {
     ...plainRun,
+    isRaw: workflow.isRef === true,
     workflow: workflow.name,
     version: workflow.version,
     queue,
@@ -42,7 +45,10 @@ export function sealRun(run: NewRun, payloads: Payloads): NewRun {
   return { ...run, input: payloads.seal(run.input, placeOfInput(run.id), run.key !== null) };
 }
 
-/** Adds the id and the times, which follow the store's clock. */
+/**
+ * Adds the id and the times, which follow the store's clock.
+ * @throws {PawlError} `INVALID_OPTION` where its time would be up before it may begin
+ */
 export function timeRun(
   described: Awaited<ReturnType<typeof describeRun>>,
   id: RunId,
@@ -50,13 +56,26 @@ export function timeRun(
   workflow: WorkflowRef,
   options: StartOptions,
 ): NewRun {
-  return {
-    ...described,
-    id,
-    startAt: instantOf(options.at) ?? later(now, options.delay),
-    expiresAt: instantOf(options.expiresAt) ?? later(now, options.expiresIn),
-    deadlineAt: instantOf(options.deadline) ?? later(now, options.timeout ?? workflow.timeoutMs ?? undefined),
-  };
+  const startAt = instantOf(options.at) ?? later(now, options.delay);
+  const expiresAt = instantOf(options.expiresAt) ?? later(now, options.expiresIn);
+  const deadlineAt =
+    instantOf(options.deadline) ?? later(now, options.timeout ?? workflow.timeoutMs ?? undefined);
+  if (startAt !== null && startAt > now) {
+    if (expiresAt !== null && expiresAt <= startAt)
+      throw tooEarly(options.expiresAt === undefined ? "expiresIn" : "expiresAt", "would expire");
+    if (deadlineAt !== null && deadlineAt <= startAt)
+      throw tooEarly(options.deadline === undefined ? "timeout" : "deadline", "would time out");
+  }
+  return { ...described, id, startAt, expiresAt, deadlineAt };
+}
+
+/** The timeout may be the workflow's own, which counts from the start of the run too, any delay included. */
+function tooEarly(option: string, consequence: string): PawlError {
+  return invalidOption(
+    "start",
+    option,
+    `must end later than its delay: the run ${consequence} before it may begin`,
+  );
 }
 
 /** A store need not know instants before 1970. */

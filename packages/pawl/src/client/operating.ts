@@ -5,6 +5,7 @@ import { isDate } from "../core/instant.ts";
 import {
   checkDuration,
   checkInteger,
+  checkOneOf,
   checkOptions,
   exclude,
   invalidOption,
@@ -12,7 +13,7 @@ import {
 } from "../core/options.ts";
 import { placeOfMessage } from "../core/payload-codec.ts";
 import type { Connection } from "./connection.ts";
-import type { ListFilter, Reading } from "./reading.ts";
+import { filterChecks, type ListFilter, type Reading } from "./reading.ts";
 import { assertRunId, ended, notFound } from "./run-id.ts";
 import { checkReason } from "./telling.ts";
 
@@ -69,7 +70,16 @@ export function createOperating(connection: Connection, { list }: Reading): Oper
       if (answer === "missing") throw notFound(runId);
       if (answer === "completed") throw ended(runId, "has completed: there is nothing left to do");
     },
-    async redriveAll({ status = "failed", limit = Number.MAX_SAFE_INTEGER, ...filter } = {}) {
+    async redriveAll(given = {}) {
+      const {
+        status = "failed",
+        limit = Number.MAX_SAFE_INTEGER,
+        ...filter
+      } = checkOptions<RedriveFilter>("redriveAll", given, {
+        ...filterChecks,
+        status: checkOneOf("failed", "cancelled", "timed_out", "expired"),
+        limit: checkInteger(1, Number.MAX_SAFE_INTEGER),
+      });
       let redriven = 0;
       let before: RunId | null = null;
       for (;;) {
@@ -102,7 +112,7 @@ export function createOperating(connection: Connection, { list }: Reading): Oper
       const startAt = at === undefined ? later : Math.max(0, at.getTime());
       const answer = await call(() => store.reschedule({ runId, priority, startAt }));
       if (answer === "missing") throw notFound(runId);
-      if (answer === "ended") throw ended(runId, "cannot be rescheduled");
+      if (answer === "ended") throw ended(runId, "has ended and cannot be rescheduled");
       if (answer === "begun")
         throw new PawlError("RUN_BEGUN", `Run ${runId} has begun: it is too late to reschedule it.`, {
           runId,

@@ -63,6 +63,7 @@ export interface Backlog {
 export interface Reading {
   get(runId: RunId): Promise<Run | null>;
   readonly list: (filter?: ListFilter) => Promise<RunPage>;
+  deadLetters(filter?: Omit<ListFilter, "status">): Promise<RunPage>;
   counts(): Promise<RunCounts>;
   backlog(): Promise<readonly Backlog[]>;
   status(runId: RunId): Promise<RunStatus>;
@@ -104,6 +105,12 @@ export function createReading({ store, payloads, call }: Connection): Reading {
 
   return {
     list: (filter = {}) => list(filter),
+    async deadLetters(filter = {}) {
+      return list({
+        ...checkOptions("deadLetters", filter, { ...filterChecks, ...pageChecks }),
+        status: "failed",
+      });
+    },
     async get(runId) {
       const record = await find(runId);
       return record === null ? null : readRun(record, payloads);
@@ -140,6 +147,18 @@ export function createReading({ store, payloads, call }: Connection): Reading {
 
 const checkInstant = (value: unknown): string | null => (isDate(value) ? null : "must be a valid Date");
 
+/** What a filter may say, whatever is done with the runs that it finds. */
+export const filterChecks = {
+  workflow: checkName,
+  queue: checkName,
+  key: checkName,
+  tags: checkList(checkName, 100),
+  errorCode: checkName,
+  createdAfter: checkInstant,
+  createdBefore: checkInstant,
+};
+const pageChecks = { before: checkRunId, limit: checkInteger(1, 1_000) };
+
 interface Wanted extends Omit<RunFilter, "look"> {
   readonly key?: string;
 }
@@ -148,15 +167,8 @@ interface Wanted extends Omit<RunFilter, "look"> {
 function readFilter(filter: ListFilter): Wanted {
   const given = checkOptions<ListFilter>("list", filter, {
     status: checkOneOf(...liveStatuses, ...endStatuses),
-    workflow: checkName,
-    queue: checkName,
-    key: checkName,
-    tags: checkList(checkName, 100),
-    errorCode: checkName,
-    createdAfter: checkInstant,
-    createdBefore: checkInstant,
-    before: checkRunId,
-    limit: checkInteger(1, 1_000),
+    ...filterChecks,
+    ...pageChecks,
   });
   const { createdAfter, createdBefore, before, limit = 100, ...rest } = given;
   const bound = createdBefore === undefined ? undefined : idsFrom(createdBefore.getTime());

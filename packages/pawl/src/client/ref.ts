@@ -11,8 +11,8 @@ export interface RefOptions {
 }
 
 /**
- * Names a workflow whose code lives elsewhere, so that another service can start it with the types alone. Inputs are
- * not parsed here, since the schema is code: the types are all that guards them.
+ * Names a workflow whose code lives elsewhere, so that another service can start it with the types alone. The
+ * schema is code too, so the first worker that takes the run parses the input: one that does not fit fails the run there.
  * @throws {PawlError} `INVALID_OPTION`, `INVALID_NAME`
  * @example
  * import type { checkout } from "./checkout.ts";
@@ -33,6 +33,7 @@ export function ref<Workflow extends WorkflowRef>(
     timeoutMs: timeout === undefined ? null : parseDuration(timeout),
     inputSchema: null,
     signalSchemas: null,
+    isRef: true,
   };
 }
 

@@ -19,5 +19,5 @@ export function notFound(text: string): PawlError {
 }
 
 export function ended(runId: RunId, consequence: string): PawlError {
-  return new PawlError("RUN_ENDED", `Run ${runId} has ended and ${consequence}.`, { runId });
+  return new PawlError("RUN_ENDED", `Run ${runId} ${consequence}.`, { runId });
 }

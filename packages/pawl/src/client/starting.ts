@@ -75,7 +75,10 @@ export function createStarting(connection: Connection): Starting {
         items.map(async (item, index) => {
           const { input, ...own } = readStartItem(item, index);
           const options = combine(common, own);
-          return { options, run: await describeRun(workflow, input, options, payloads) };
+          const run = await describeRun(workflow, input, options, payloads).catch((error: unknown) => {
+            throw PawlError.is(error) ? ofItem(error, index) : error;
+          });
+          return { options, run };
         }),
       );
       await place.learn();
@@ -124,6 +127,11 @@ function* chunksOf(runs: readonly NewRun[]): Generator<readonly NewRun[]> {
     bytes += size;
   }
   if (chunk.length > 0) yield chunk;
+}
+
+/** The same error, which also says which item it is about. */
+function ofItem({ code, message, details, cause }: PawlError, item: number): PawlError {
+  return new PawlError(code, `Item ${item} of startMany: ${message}`, { ...details, item }, { cause });
 }
 
 /** The same error, which also says how many of the runs had been started when it happened. */

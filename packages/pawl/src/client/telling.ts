@@ -66,7 +66,7 @@ export function createTelling(connection: Connection): Telling {
   };
 
   const tellLive = async (...args: Parameters<typeof tell>): Promise<void> => {
-    if ((await tell(...args)) === "ended") throw ended(args[0], "takes no more messages");
+    if ((await tell(...args)) === "ended") throw ended(args[0], "has ended and takes no more messages");
   };
 
   return {

@@ -1,4 +1,4 @@
-/** How a run can end. An ended run never changes again. */
+/** How a run can end. An ended run changes no more, unless it is redriven. */
 export const endStatuses = ["completed", "failed", "cancelled", "timed_out", "expired"] as const;
 export type EndStatus = (typeof endStatuses)[number];
 

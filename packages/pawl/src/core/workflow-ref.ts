@@ -20,6 +20,8 @@ export interface WorkflowRef<Input = never, Output = unknown, Signals extends Si
   /** Parses what a caller gives; its output is stored as the input. */
   readonly inputSchema: StandardSchemaV1 | null;
   readonly signalSchemas: SignalSchemas | null;
+  /** Its code is elsewhere, and so are its schemas: the first worker to take a run parses the input. */
+  readonly isRef?: true;
   /** Never there: carries the types. */
   readonly "~types"?: {
     readonly input: (input: Input) => void;

@@ -128,7 +128,15 @@ export function createContext(parts: ContextParts): Context {
     return ask({
       family: "child",
       key,
-      child: { workflow: name, version, queue, priority, timeoutMs, input: payload },
+      child: {
+        workflow: name,
+        version,
+        queue,
+        priority,
+        timeoutMs,
+        input: payload,
+        isRaw: workflow.isRef === true,
+      },
     });
   };
 

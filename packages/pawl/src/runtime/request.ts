@@ -45,7 +45,7 @@ export interface WaitRequest extends RequestBase {
 
 export interface ChildRequest extends RequestBase {
   readonly family: "child";
-  readonly child: Pick<NewRun, "workflow" | "version" | "queue" | "priority" | "input"> & {
+  readonly child: Pick<NewRun, "workflow" | "version" | "queue" | "priority" | "input" | "isRaw"> & {
     readonly timeoutMs: number | null;
   };
   /** Once it is started. */

@@ -84,6 +84,33 @@ describe("starting a run", () => {
     await expect(started({ queue: "x".repeat(300) })).rejects.toMatchObject({ code: "INVALID_OPTION" });
   });
 
+  test("refuses a run whose time would be up before it may begin", async () => {
+    const { client, clock, store } = createManualWorld();
+    const inMs = (ms: number) => new Date(clock.now() + ms);
+    const hour = 3_600_000;
+    const refused = async (option: string, options: object) =>
+      expect(client.start(greet, "Ada", options)).rejects.toMatchObject({
+        code: "INVALID_OPTION",
+        details: { problems: [{ option }] },
+      });
+    await refused("expiresIn", { delay: "1h", expiresIn: "1h" });
+    await refused("expiresAt", { delay: "1h", expiresAt: inMs(hour) });
+    await refused("expiresIn", { at: inMs(hour), expiresIn: "30m" });
+    await refused("timeout", { delay: "1h", timeout: "1h" });
+    await refused("deadline", { delay: "1h", deadline: inMs(5) });
+    await expect(client.start(checkout, { orderId: 1 }, { delay: "31d" })).rejects.toMatchObject({
+      details: { problems: [{ option: "timeout" }] },
+    });
+    await expect(client.startMany(greet, [{ input: "a", expiresIn: 1 }], { delay: 2 })).rejects.toMatchObject(
+      {
+        code: "INVALID_OPTION",
+      },
+    );
+    expect(store.snapshot().runs).toEqual([]);
+    await client.start(greet, "Ada", { delay: 0, expiresIn: 0 });
+    await client.start(checkout, { orderId: 1 }, { delay: "31d", timeout: "32d" });
+  });
+
   test("with a key is idempotent, also among a thousand callers", async () => {
     const { client, store } = createManualWorld();
     const runs = await Promise.all(
@@ -273,6 +300,36 @@ describe("looking at runs", () => {
     expect(await world.client.get("01900000-0000-7000-8000-000000000000")).toBeNull();
     expect(await world.client.get("nonsense")).toBeNull();
     expect(await world.client.handle(id).history()).toMatchObject([{ seq: 1, kind: "completed", at }]);
+  });
+
+  test("a run tells its tags and its times, also after its end", async () => {
+    const { client, clock } = createManualWorld();
+    const options = { tags: ["b", "a", "b"], delay: 1_000, expiresIn: 2_000, timeout: 3_000 };
+    const { id } = await client.start(greet, "Ada", options);
+    const inMs = (ms: number) => new Date(clock.now() + ms);
+    const told = {
+      tags: ["b", "a"],
+      startAt: inMs(1_000),
+      expiresAt: inMs(2_000),
+      deadlineAt: inMs(3_000),
+      attempt: 1,
+    };
+    expect(await client.get(id)).toMatchObject(told);
+    await client.cancel(id);
+    expect(await client.get(id)).toMatchObject({ ...told, status: "cancelled" });
+  });
+
+  test("what dead letters and redriveAll are asked is checked under their own names", async () => {
+    const { client } = createManualWorld();
+    await expect(client.deadLetters({ status: "expired" } as never)).rejects.toMatchObject({
+      code: "INVALID_OPTION",
+      details: { what: "deadLetters", problems: [{ option: "status" }] },
+    });
+    await expect(client.redriveAll({ status: "completed", limit: 0 } as never)).rejects.toMatchObject({
+      code: "INVALID_OPTION",
+      details: { what: "redriveAll", problems: [{ option: "status" }, { option: "limit" }] },
+    });
+    expect(await client.redriveAll()).toBe(0);
   });
 
   test("a list is newest first, filtered, and goes on where a page ended", async () => {
