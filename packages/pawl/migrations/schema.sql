@@ -484,6 +484,59 @@ create view pawl.events as
     shard
    FROM pawl.event e;
 
+create view pawl.live_runs as
+ SELECT y.run_id,
+    y.workflow,
+    y.version,
+    y.queue,
+    'pending'::text AS status,
+    NULL::text AS park_reason,
+    y.ready_at AS moved_at,
+    NULL::timestamp with time zone AS due_at,
+    NULL::uuid AS worker_id,
+    y.shard
+   FROM pawl.ready y
+UNION ALL
+ SELECT l.run_id,
+    r.workflow,
+    r.version,
+    r.queue,
+    'running'::text AS status,
+    NULL::text AS park_reason,
+    l.claimed_at AS moved_at,
+    NULL::timestamp with time zone AS due_at,
+    l.worker_id,
+    l.shard
+   FROM (pawl.lease l
+     CROSS JOIN LATERAL ( SELECT r_1.workflow,
+            r_1.version,
+            r_1.queue
+           FROM pawl.run r_1
+          WHERE ((r_1.shard = l.shard) AND (r_1.id = l.run_id))
+         OFFSET 0) r)
+UNION ALL
+ SELECT p.run_id,
+    r.workflow,
+    r.version,
+    r.queue,
+        CASE p.reason
+            WHEN 'delayed'::text THEN 'pending'::text
+            WHEN 'retry'::text THEN 'waiting'::text
+            ELSE p.reason
+        END AS status,
+    p.reason AS park_reason,
+    p.parked_at AS moved_at,
+    p.due_at,
+    NULL::uuid AS worker_id,
+    p.shard
+   FROM (pawl.parked p
+     CROSS JOIN LATERAL ( SELECT r_1.workflow,
+            r_1.version,
+            r_1.queue
+           FROM pawl.run r_1
+          WHERE ((r_1.shard = p.shard) AND (r_1.id = p.run_id))
+         OFFSET 0) r);
+
 create view pawl.running_steps as
  SELECT s."runId" AS run_id,
     s.step AS name,
@@ -609,6 +662,33 @@ create view pawl.steps as
     shard
    FROM pawl.event e
   WHERE (kind = ANY (ARRAY['step_completed'::text, 'step_failed'::text]));
+
+create view pawl.tagged_runs as
+ SELECT t.tag,
+    t.run_id,
+    r.workflow,
+    r.version,
+    r.queue,
+    r.status,
+    r.key,
+    r.created_at,
+    r.ended_at,
+    r.error_code,
+    r.error_message,
+    t.shard
+   FROM (pawl.tag t
+     CROSS JOIN LATERAL ( SELECT r_1.workflow,
+            r_1.version,
+            r_1.queue,
+            r_1.status,
+            r_1.key,
+            r_1.created_at,
+            r_1.ended_at,
+            r_1.error_code,
+            r_1.error_message
+           FROM pawl.runs r_1
+          WHERE ((r_1.shard = t.shard) AND (r_1.id = t.run_id))
+         OFFSET 0) r);
 
 create view pawl.timeline as
  SELECT r.id AS run_id,
@@ -1594,6 +1674,19 @@ create function pawl.id_at(at timestamp with time zone)
 AS $function$
 begin
   return lpad(to_hex(greatest(0, floor(extract(epoch from at) * 1000))::bigint), 12, '0') || '00000000000000000000';
+end
+$function$;
+
+create function pawl.id_of(key text)
+ RETURNS uuid
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+begin
+  return (select k.run_id from "pawl".key k where k.key = id_of.key limit 1);
 end
 $function$;
 
@@ -3234,7 +3327,7 @@ begin
   select y.* into v_ready from "pawl".ready y where y.run_id = v_run.id and y.shard = v_run.shard;
   if found then
     if exists (select 1 from "pawl".queue q where q.name = v_run.queue and q.paused_at is not null) then
-      return format('queue "%s" to be resumed', v_run.queue);
+      return format('a resume of queue "%s"', v_run.queue);
     end if;
     select count(*) into v_alive
       from "pawl".worker w
@@ -3259,7 +3352,7 @@ begin
                                          where e.run_id = v_run.id and e.shard = v_run.shard and e.kind = 'attempt_failed'
                                          order by e.seq desc limit 1), '');
     when 'paused' then
-      return 'it to be resumed: paused since ' || "pawl".instant_text_v1(v_parked.parked_at);
+      return 'a resume: paused since ' || "pawl".instant_text_v1(v_parked.parked_at);
     when 'blocked' then
       return 'code that fits its history: tried again at ' || "pawl".instant_text_v1(v_parked.due_at)
              || coalesce('. ' || (select e.data ->> 'message' from "pawl".event e

@@ -2220,6 +2220,37 @@ select r.id, r.workflow, r.version, r.queue, r.priority,
   left join lateral (
     select w.host, w.pid from {schema}.worker w where w.id = l.worker_id offset 0) w on true;
 
+-- The runs that have not ended, by the rooms alone: those that have ended cost nothing, however many there are. What the room
+-- does not say is looked up where it is asked for. Index: parked_reason by park_reason, parked_due by shard and due_at.
+create view {schema}.live_runs as
+select y.run_id as run_id, y.workflow::text as workflow, y.version as version, y.queue::text as queue, 'pending'::text as status,
+       null::text as park_reason, y.ready_at as moved_at, null::timestamptz as due_at, null::uuid as worker_id, y.shard as shard
+  from {schema}.ready y
+ union all
+select l.run_id as run_id, r.workflow as workflow, r.version as version, r.queue as queue, 'running'::text as status,
+       null::text as park_reason, l.claimed_at as moved_at, null::timestamptz as due_at, l.worker_id as worker_id, l.shard as shard
+  from {schema}.lease l
+ cross join lateral (
+   select r.workflow, r.version, r.queue from {schema}.run r where r.shard = l.shard and r.id = l.run_id offset 0) r
+ union all
+select p.run_id as run_id, r.workflow as workflow, r.version as version, r.queue as queue,
+       case p.reason when 'delayed' then 'pending' when 'retry' then 'waiting' else p.reason end as status,
+       p.reason as park_reason, p.parked_at as moved_at, p.due_at as due_at, null::uuid as worker_id, p.shard as shard
+  from {schema}.parked p
+ cross join lateral (
+   select r.workflow, r.version, r.queue from {schema}.run r where r.shard = p.shard and r.id = p.run_id offset 0) r;
+
+-- Runs by their tags, a row for each tag. Index: tag_pkey, run_pkey.
+create view {schema}.tagged_runs as
+select t.tag, t.run_id, r.workflow, r.version, r.queue, r.status, r.key, r.created_at, r.ended_at, r.error_code, r.error_message,
+       t.shard
+  from {schema}.tag t
+ cross join lateral (
+   select r.workflow, r.version, r.queue, r.status, r.key, r.created_at, r.ended_at, r.error_code, r.error_message
+     from {schema}.runs r
+    where r.shard = t.shard and r.id = t.run_id
+   offset 0) r;
+
 -- Every finished step, with how long it took.
 create view {schema}.steps as
 select e.run_id, e.seq, e.name, e.kind, e.attempt, e.began_at, e.at as ended_at, e.at - e.began_at as duration,
@@ -2481,6 +2512,19 @@ begin
 end
 $$;
 
+-- Public. The run that has this idempotency key. Index: key_pkey.
+create function {schema}.id_of(key text)
+returns uuid
+language plpgsql stable
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+begin
+  return (select k.run_id from {schema}.key k where k.key = id_of.key limit 1);
+end
+$$;
+
 -- Public. What a live run waits for, in words; null for one that has ended, or that is not there.
 -- Index: run_pkey, run_parent, event_pkey, the rooms' primary keys, worker_pkey, worker_unswept.
 create function {schema}.why(run uuid)
@@ -2527,7 +2571,7 @@ begin
   select y.* into v_ready from {schema}.ready y where y.run_id = v_run.id and y.shard = v_run.shard;
   if found then
     if exists (select 1 from {schema}.queue q where q.name = v_run.queue and q.paused_at is not null) then
-      return format('queue "%s" to be resumed', v_run.queue);
+      return format('a resume of queue "%s"', v_run.queue);
     end if;
     select count(*) into v_alive
       from {schema}.worker w
@@ -2552,7 +2596,7 @@ begin
                                          where e.run_id = v_run.id and e.shard = v_run.shard and e.kind = 'attempt_failed'
                                          order by e.seq desc limit 1), '');
     when 'paused' then
-      return 'it to be resumed: paused since ' || {schema}.instant_text_v1(v_parked.parked_at);
+      return 'a resume: paused since ' || {schema}.instant_text_v1(v_parked.parked_at);
     when 'blocked' then
       return 'code that fits its history: tried again at ' || {schema}.instant_text_v1(v_parked.due_at)
              || coalesce('. ' || (select e.data ->> 'message' from {schema}.event e
