@@ -47,6 +47,7 @@ export interface MixedRuns {
 
 type MixedName =
   | "completed"
+  | "delivered"
   | "shipping"
   | "failed"
   | "retry"
@@ -72,6 +73,7 @@ export async function mixRuns(pool: pg.Pool, schema: string): Promise<MixedRuns>
   const completed = await pawl.start(order, 12, { key: "order:1", tags: ["customer:42"] });
   await completed.signal("shipped", { carrier: "dhl" }, { idempotencyKey: "hook-1" });
   const shipping = await pawl.start(order, 13, { key: "order:2", tags: ["customer:42", "vip"] });
+  const delivered = await pawl.start(order, 15);
   const failed = await pawl.start(broken, undefined, { tags: ["customer:42"] });
   const retry = await pawl.start(flaky);
   const sleeping = await pawl.start(nap);
@@ -84,10 +86,11 @@ export async function mixRuns(pool: pg.Pool, schema: string): Promise<MixedRuns>
   const workflows = [bill, order, broken, flaky, nap, load, report];
   await pawl.worker({ workflows: [...workflows, survey] }).runUntilIdle({ linger: "1s" });
 
+  await delivered.signal("shipped", { carrier: "gls" });
   await paused.pause();
   await cancelled.cancel("changed my mind");
   await blocked.signal("answer", "yes");
-  await pawl.worker({ workflows: [...workflows, changedSurvey] }).runUntilIdle();
+  await pawl.worker({ workflows: [...workflows, changedSurvey] }).runUntilIdle({ linger: "1s" });
   // So that it stays where it is for as long as somebody looks.
   await pool.query(
     `update ${schema}.parked set due_at = due_at + interval '2 minutes' where reason = 'blocked'`,
@@ -101,7 +104,18 @@ export async function mixRuns(pool: pg.Pool, schema: string): Promise<MixedRuns>
   await vault.worker({ workflows }).runUntilIdle({ linger: "1s" });
 
   const halt = await exportForLong(pawl);
-  const runs = { completed, shipping, failed, retry, sleeping, paused, cancelled, delayed, crashed };
+  const runs = {
+    completed,
+    delivered,
+    shipping,
+    failed,
+    retry,
+    sleeping,
+    paused,
+    cancelled,
+    delayed,
+    crashed,
+  };
   const rest = { unserved, parent, blocked, sealed, sealedFailed, exporting: halt.run };
   const ids = Object.fromEntries(Object.entries({ ...runs, ...rest }).map(([name, { id }]) => [name, id]));
   return {

@@ -289,7 +289,11 @@ describe("the timers of a run", () => {
     expect(await timersOf(mixed.ids.completed)).toEqual([{ name: "sleep", kind: "sleep", status: "fired" }]);
   });
 
-  test("are void once their run has ended", async () => {
+  test("are void once the signal has come, or their run has ended", async () => {
+    expect(await timersOf(mixed.ids.delivered)).toEqual([
+      { name: "signal:shipped", kind: "timeout", status: "void" },
+      { name: "sleep", kind: "sleep", status: "fired" },
+    ]);
     expect(await timersOf(mixed.ids.cancelled)).toEqual([{ name: "sleep", kind: "sleep", status: "void" }]);
   });
 });
