@@ -278,6 +278,106 @@ CREATE INDEX worker_ended ON pawl.worker USING btree (ended_at) WHERE (ended_at 
 
 CREATE INDEX worker_unswept ON pawl.worker USING btree (id) WHERE (swept_at IS NULL);
 
+create function pawl.event_text_v1(p_kind text, p_name text, p_due_at timestamp with time zone, p_data json)
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+declare
+  v_why text := case when p_kind in ('step_failed', 'blocked', 'attempt_failed', 'failed')
+                     then coalesce(': ' || (p_data ->> 'message'), '') end;
+begin
+  return case p_kind
+    when 'step_intended' then 'step ' || p_name || ' is about to run'
+    when 'step_completed' then 'step ' || p_name || ' completed'
+    when 'step_failed' then 'step ' || p_name || ' failed' || v_why
+    when 'step_retried' then 'step ' || p_name || ' is tried again'
+    when 'timer_set' then case when "pawl".is_timeout_v1(p_name) then p_name || ' is waited for until '
+                               else p_name || ' until ' end || "pawl".instant_text_v1(p_due_at)
+    when 'timer_fired' then case when "pawl".is_timeout_v1(p_name) then p_name || ' did not come in time'
+                                 else p_name || ' is over' end
+    when 'signal_received' then case when p_name is not null then p_name || ' was received'
+                                     else 'a signal was dropped' || coalesce(': ' || (p_data ->> 'dropped'), '') end
+    when 'child_started' then 'child ' || p_name || ' started'
+    when 'child_ended' then 'child ' || p_name || ' ' || coalesce(p_data ->> 'status', 'ended')
+                            || coalesce(': ' || (p_data -> 'error' ->> 'message'), '')
+    when 'cancel_requested' then case when p_name = 'deadline' then 'the deadline has passed'
+                                      else 'cancel was asked for' || coalesce(': ' || (p_data ->> 'reason'), '') end
+    when 'paused' then 'paused'
+    when 'resumed' then 'resumed'
+    when 'blocked' then 'blocked' || v_why
+    when 'attempt_failed' then 'the attempt failed' || v_why
+    when 'attempt_crashed' then 'the worker died'
+    when 'input_parsed' then 'the input was parsed'
+    when 'rescheduled' then 'rescheduled'
+    when 'redriven' then 'redriven'
+    when 'failed' then 'failed' || v_why
+    when 'timed_out' then 'timed out'
+    else p_kind end;
+end
+$function$;
+
+create function pawl.is_timeout_v1(p_name text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  return regexp_replace(p_name, '^(?:(?:\\.|[^\\/])*/)*', '') like 'signal:%';
+end
+$function$;
+
+create view pawl.activity_log as
+ SELECT e.run_id,
+    e.seq,
+        CASE e.kind
+            WHEN 'child_ended'::text THEN 'child'::text
+            WHEN 'signal_received'::text THEN 'signal'::text
+            ELSE 'step'::text
+        END AS kind,
+    e.name,
+    e.attempt,
+    COALESCE(e.began_at, c.created_at, e.at) AS began_at,
+    e.at AS ended_at,
+        CASE
+            WHEN (e.kind <> 'signal_received'::text) THEN (e.at - COALESCE(e.began_at, c.created_at))
+            ELSE NULL::interval
+        END AS duration,
+    c.id AS child_id,
+    c.input,
+    c.input_notes,
+        CASE e.kind
+            WHEN 'child_ended'::text THEN (e.data -> 'output'::text)
+            WHEN 'step_failed'::text THEN NULL::json
+            ELSE e.data
+        END AS result,
+        CASE e.kind
+            WHEN 'child_ended'::text THEN
+            CASE
+                WHEN ((e.data ->> 'error'::text) IS NOT NULL) THEN (e.data -> 'error'::text)
+                ELSE NULL::json
+            END
+            WHEN 'step_failed'::text THEN e.data
+            ELSE NULL::json
+        END AS error,
+    e.notes,
+    e.shard
+   FROM (pawl.event e
+     LEFT JOIN LATERAL ( SELECT c_1.id,
+            c_1.created_at,
+            c_1.input,
+            c_1.input_notes
+           FROM pawl.run c_1
+          WHERE ((c_1.shard = e.shard) AND (c_1.id =
+                CASE
+                    WHEN (e.kind = 'child_ended'::text) THEN ((e.data ->> 'id'::text))::uuid
+                    ELSE NULL::uuid
+                END))
+         OFFSET 0) c ON (true))
+  WHERE ((e.kind = ANY (ARRAY['step_completed'::text, 'step_failed'::text, 'child_ended'::text, 'signal_received'::text])) AND (e.name IS NOT NULL));
+
 create view pawl.attempts as
  SELECT e.run_id,
     e.seq,
@@ -316,6 +416,139 @@ create view pawl.attempts as
          OFFSET 0) w ON (true))
   WHERE ((e.kind = ANY (ARRAY['attempt_failed'::text, 'attempt_crashed'::text, 'completed'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text])) AND (e.attempt IS NOT NULL));
 
+create view pawl.dead_letters as
+ SELECT s.run_id,
+    r.workflow,
+    r.version,
+    r.queue,
+    r.key,
+    r.tags,
+    s.error_code,
+    (r.error ->> 'message'::text) AS error_message,
+    r.attempt AS attempts,
+    r.created_at,
+    s.ended_at AS failed_at,
+    e.worker_id,
+    w.host,
+    w.pid,
+    r.input,
+    r.input_notes,
+    r.error,
+    r.error_notes,
+    s.shard
+   FROM (((pawl.stopped s
+     CROSS JOIN LATERAL ( SELECT r_1.workflow,
+            r_1.version,
+            r_1.queue,
+            r_1.key,
+            r_1.tags,
+            r_1.attempt,
+            r_1.created_at,
+            r_1.input,
+            r_1.input_notes,
+            r_1.error,
+            r_1.error_notes
+           FROM pawl.run r_1
+          WHERE ((r_1.shard = s.shard) AND (r_1.id = s.run_id))
+         OFFSET 0) r)
+     LEFT JOIN LATERAL ( SELECT e_1.worker_id
+           FROM ( SELECT e_2.worker_id,
+                    e_2.seq
+                   FROM pawl.event e_2
+                  WHERE ((e_2.shard = s.shard) AND (e_2.run_id = s.run_id))
+                  ORDER BY e_2.seq DESC
+                 LIMIT 2) e_1
+          WHERE (e_1.worker_id IS NOT NULL)
+          ORDER BY e_1.seq DESC
+         LIMIT 1) e ON (true))
+     LEFT JOIN LATERAL ( SELECT w_1.host,
+            w_1.pid
+           FROM pawl.worker w_1
+          WHERE (w_1.id = e.worker_id)
+         OFFSET 0) w ON (true))
+  WHERE (s.status = 'failed'::text);
+
+create view pawl.events as
+ SELECT run_id,
+    seq,
+    at,
+    pawl.event_text_v1(kind, name, due_at, data) AS what,
+    kind,
+    name,
+    attempt,
+    began_at,
+    due_at,
+    worker_id,
+    data,
+    notes,
+    shard
+   FROM pawl.event e;
+
+create view pawl.live_runs as
+ SELECT y.run_id,
+    y.workflow,
+    y.version,
+    y.queue,
+    'pending'::text AS status,
+    NULL::text AS park_reason,
+    y.ready_at AS moved_at,
+    NULL::timestamp with time zone AS due_at,
+    NULL::uuid AS worker_id,
+    y.shard
+   FROM pawl.ready y
+UNION ALL
+ SELECT l.run_id,
+    r.workflow,
+    r.version,
+    r.queue,
+    'running'::text AS status,
+    NULL::text AS park_reason,
+    l.claimed_at AS moved_at,
+    NULL::timestamp with time zone AS due_at,
+    l.worker_id,
+    l.shard
+   FROM (pawl.lease l
+     CROSS JOIN LATERAL ( SELECT r_1.workflow,
+            r_1.version,
+            r_1.queue
+           FROM pawl.run r_1
+          WHERE ((r_1.shard = l.shard) AND (r_1.id = l.run_id))
+         OFFSET 0) r)
+UNION ALL
+ SELECT p.run_id,
+    r.workflow,
+    r.version,
+    r.queue,
+        CASE p.reason
+            WHEN 'delayed'::text THEN 'pending'::text
+            WHEN 'retry'::text THEN 'waiting'::text
+            ELSE p.reason
+        END AS status,
+    p.reason AS park_reason,
+    p.parked_at AS moved_at,
+    p.due_at,
+    NULL::uuid AS worker_id,
+    p.shard
+   FROM (pawl.parked p
+     CROSS JOIN LATERAL ( SELECT r_1.workflow,
+            r_1.version,
+            r_1.queue
+           FROM pawl.run r_1
+          WHERE ((r_1.shard = p.shard) AND (r_1.id = p.run_id))
+         OFFSET 0) r);
+
+create view pawl.running_steps as
+ SELECT s."runId" AS run_id,
+    s.step AS name,
+    to_timestamp((s."beganAt" / (1000.0)::double precision)) AS began_at,
+    w.id AS worker_id,
+    w.host,
+    w.pid,
+    w.heard_at
+   FROM (pawl.worker w
+     CROSS JOIN LATERAL json_to_recordset(w.long_steps) s("runId" uuid, step text, "beganAt" double precision))
+  WHERE ((w.ended_at IS NULL) AND (w.long_steps IS NOT NULL));
+
 create view pawl.runs as
  SELECT r.id,
     r.workflow,
@@ -336,11 +569,15 @@ create view pawl.runs as
     COALESCE(r.root_id, r.id) AS root_id,
     r.depth,
     COALESCE(l.epoch, y.epoch, p.epoch, r.epoch) AS epoch,
+    COALESCE(l.last_seq, y.last_seq, p.last_seq) AS last_seq,
     COALESCE(l.attempt, y.attempt, p.attempt, r.attempt) AS attempt,
     COALESCE(l.failures, y.failures, p.failures) AS failures,
     COALESCE(l.crashes, y.crashes, p.crashes) AS crashes,
     l.worker_id,
+    w.host,
+    w.pid,
     l.claimed_at,
+    l.began_at,
     p.reason AS park_reason,
     p.due_at,
     p.wants,
@@ -348,44 +585,60 @@ create view pawl.runs as
     r.start_at,
     r.expires_at,
     r.deadline_at,
+    COALESCE(r.ended_at, l.claimed_at, y.ready_at, p.parked_at) AS moved_at,
     r.ended_at,
+    (r.ended_at - r.created_at) AS duration,
+    (r.error ->> 'code'::text) AS error_code,
+    (r.error ->> 'message'::text) AS error_message,
     r.input,
     r.input_notes,
     r.output,
     r.output_notes,
     r.error,
     r.error_notes,
+    r.retry,
     r.shard
-   FROM (((pawl.run r
+   FROM ((((pawl.run r
      LEFT JOIN LATERAL ( SELECT y_1.run_id,
             y_1.epoch,
+            y_1.last_seq,
             y_1.attempt,
             y_1.failures,
-            y_1.crashes
+            y_1.crashes,
+            y_1.ready_at
            FROM pawl.ready y_1
           WHERE ((r.status IS NULL) AND (y_1.shard = r.shard) AND (y_1.run_id = r.id))
          OFFSET 0) y ON (true))
      LEFT JOIN LATERAL ( SELECT l_1.run_id,
             l_1.epoch,
+            l_1.last_seq,
             l_1.attempt,
             l_1.failures,
             l_1.crashes,
             l_1.worker_id,
-            l_1.claimed_at
+            l_1.claimed_at,
+            l_1.began_at
            FROM pawl.lease l_1
           WHERE ((r.status IS NULL) AND (l_1.shard = r.shard) AND (l_1.run_id = r.id))
          OFFSET 0) l ON (true))
      LEFT JOIN LATERAL ( SELECT p_1.run_id,
             p_1.epoch,
+            p_1.last_seq,
             p_1.attempt,
             p_1.failures,
             p_1.crashes,
             p_1.reason,
             p_1.due_at,
-            p_1.wants
+            p_1.wants,
+            p_1.parked_at
            FROM pawl.parked p_1
           WHERE ((r.status IS NULL) AND (p_1.shard = r.shard) AND (p_1.run_id = r.id))
-         OFFSET 0) p ON (true));
+         OFFSET 0) p ON (true))
+     LEFT JOIN LATERAL ( SELECT w_1.host,
+            w_1.pid
+           FROM pawl.worker w_1
+          WHERE (w_1.id = l.worker_id)
+         OFFSET 0) w ON (true));
 
 create view pawl.steps as
  SELECT run_id,
@@ -395,11 +648,236 @@ create view pawl.steps as
     attempt,
     began_at,
     at AS ended_at,
+    (at - began_at) AS duration,
+        CASE
+            WHEN (kind = 'step_failed'::text) THEN (data ->> 'code'::text)
+            ELSE NULL::text
+        END AS error_code,
+        CASE
+            WHEN (kind = 'step_failed'::text) THEN (data ->> 'message'::text)
+            ELSE NULL::text
+        END AS error_message,
     data,
     notes,
     shard
    FROM pawl.event e
   WHERE (kind = ANY (ARRAY['step_completed'::text, 'step_failed'::text]));
+
+create view pawl.tagged_runs as
+ SELECT t.tag,
+    t.run_id,
+    r.workflow,
+    r.version,
+    r.queue,
+    r.status,
+    r.key,
+    r.created_at,
+    r.ended_at,
+    r.error_code,
+    r.error_message,
+    t.shard
+   FROM (pawl.tag t
+     CROSS JOIN LATERAL ( SELECT r_1.workflow,
+            r_1.version,
+            r_1.queue,
+            r_1.status,
+            r_1.key,
+            r_1.created_at,
+            r_1.ended_at,
+            r_1.error_code,
+            r_1.error_message
+           FROM pawl.runs r_1
+          WHERE ((r_1.shard = t.shard) AND (r_1.id = t.run_id))
+         OFFSET 0) r);
+
+create view pawl.timeline as
+ SELECT r.id AS run_id,
+    0 AS seq,
+    r.created_at AS at,
+    ('started on queue '::text || r.queue) AS what,
+    'started'::text AS kind,
+    NULL::text AS name,
+    NULL::integer AS attempt,
+    NULL::uuid AS worker_id,
+    r.input AS data,
+    r.input_notes AS notes,
+    r.shard
+   FROM pawl.run r
+UNION ALL
+ SELECT e.run_id,
+    e.seq,
+    e.at,
+    pawl.event_text_v1(e.kind, e.name, e.due_at, e.data) AS what,
+    e.kind,
+    e.name,
+    e.attempt,
+    e.worker_id,
+    e.data,
+    e.notes,
+    e.shard
+   FROM pawl.event e
+UNION ALL
+ SELECT e.run_id,
+    e.seq,
+    e.began_at AS at,
+    (('step '::text || e.name) || ' began'::text) AS what,
+    'step_began'::text AS kind,
+    e.name,
+    e.attempt,
+    e.worker_id,
+    NULL::json AS data,
+    NULL::json AS notes,
+    e.shard
+   FROM pawl.event e
+  WHERE ((e.kind = ANY (ARRAY['step_completed'::text, 'step_failed'::text])) AND (e.began_at IS NOT NULL))
+UNION ALL
+ SELECT e.run_id,
+    e.seq,
+    e.began_at AS at,
+    'a worker began to execute it'::text AS what,
+    'execution_began'::text AS kind,
+    NULL::text AS name,
+    e.attempt,
+    e.worker_id,
+    NULL::json AS data,
+    NULL::json AS notes,
+    e.shard
+   FROM pawl.event e
+  WHERE ((e.kind <> ALL (ARRAY['step_completed'::text, 'step_failed'::text])) AND (e.attempt IS NOT NULL) AND (e.began_at IS NOT NULL))
+UNION ALL
+ SELECT l.run_id,
+    NULL::integer AS seq,
+    l.began_at AS at,
+    'a worker began to execute it'::text AS what,
+    'execution_began'::text AS kind,
+    NULL::text AS name,
+    l.attempt,
+    l.worker_id,
+    NULL::json AS data,
+    NULL::json AS notes,
+    l.shard
+   FROM pawl.lease l
+  WHERE (l.began_at IS NOT NULL);
+
+create view pawl.timers as
+ SELECT e.run_id,
+    e.seq,
+    e.name,
+        CASE
+            WHEN pawl.is_timeout_v1(e.name) THEN 'timeout'::text
+            ELSE 'sleep'::text
+        END AS kind,
+    e.at AS set_at,
+    e.due_at AS fire_at,
+        CASE
+            WHEN (a.kind = 'timer_fired'::text) THEN 'fired'::text
+            WHEN ((a.kind IS NOT NULL) OR (r.status IS NOT NULL)) THEN 'void'::text
+            ELSE 'set'::text
+        END AS status,
+        CASE
+            WHEN (a.kind = 'timer_fired'::text) THEN a.at
+            ELSE NULL::timestamp with time zone
+        END AS fired_at,
+    e.shard
+   FROM ((pawl.event e
+     LEFT JOIN LATERAL ( SELECT a_1.kind,
+            a_1.at
+           FROM pawl.event a_1
+          WHERE ((a_1.shard = e.shard) AND (a_1.run_id = e.run_id) AND (a_1.seq > e.seq) AND (a_1.name = e.name) AND (a_1.kind = ANY (ARRAY['timer_fired'::text, 'signal_received'::text])))
+          ORDER BY a_1.seq
+         LIMIT 1) a ON (true))
+     LEFT JOIN LATERAL ( SELECT r_1.status
+           FROM pawl.run r_1
+          WHERE ((r_1.shard = e.shard) AND (r_1.id = e.run_id))
+         OFFSET 0) r ON (true))
+  WHERE (e.kind = 'timer_set'::text);
+
+create view pawl.waits as
+ SELECT p.run_id,
+    r.workflow,
+    r.version,
+    r.queue,
+    c.kind,
+    c.name,
+    c.child_id,
+    p.parked_at AS since_at,
+    p.due_at AS until_at,
+    p.shard
+   FROM ((pawl.parked p
+     CROSS JOIN LATERAL ( SELECT r_1.workflow,
+            r_1.version,
+            r_1.queue,
+            r_1.deadline_at
+           FROM pawl.run r_1
+          WHERE ((r_1.shard = p.shard) AND (r_1.id = p.run_id))
+         OFFSET 0) r)
+     CROSS JOIN LATERAL ( SELECT
+                CASE p.reason
+                    WHEN 'delayed'::text THEN 'start'::text
+                    WHEN 'retry'::text THEN 'retry'::text
+                    WHEN 'paused'::text THEN 'resume'::text
+                    ELSE 'code'::text
+                END AS kind,
+            NULL::text AS name,
+            NULL::uuid AS child_id
+          WHERE (p.reason <> 'waiting'::text)
+        UNION ALL
+         SELECT
+                CASE
+                    WHEN (p.due_at = r.deadline_at) THEN 'deadline'::text
+                    ELSE 'timer'::text
+                END AS kind,
+            NULL::text AS name,
+            NULL::uuid AS child_id
+          WHERE ((p.reason = 'waiting'::text) AND (p.due_at IS NOT NULL))
+        UNION ALL
+         SELECT 'signal'::text AS kind,
+            substr(t.topic, 8) AS name,
+            NULL::uuid AS child_id
+           FROM unnest(p.wants) t(topic)
+          WHERE ((p.reason = 'waiting'::text) AND (t.topic ~~ 'signal:%'::text))
+        UNION ALL
+         SELECT 'child'::text AS kind,
+            k.workflow AS name,
+            k.id AS child_id
+           FROM ( SELECT k_1.id,
+                    k_1.workflow
+                   FROM pawl.run k_1
+                  WHERE ((k_1.parent_id = p.run_id) AND (k_1.shard = p.shard) AND (k_1.status IS NULL))
+                 OFFSET 0) k
+          WHERE ((p.reason = 'waiting'::text) AND ('child'::text = ANY (p.wants)))) c);
+
+create view pawl.workers as
+ SELECT w.id,
+    w.host,
+    w.pid,
+    w.queues,
+    w.workflows,
+    w.concurrency,
+    w.started_at,
+    w.heard_at,
+    (w.heard_at + ((w.lease_ms)::double precision * '00:00:00.001'::interval)) AS expires_at,
+    w.ended_at,
+    ((w.ended_at IS NULL) AND (w.heard_at > (clock_timestamp() - ((w.lease_ms)::double precision * '00:00:00.001'::interval)))) AS is_alive,
+    l.held,
+    s.at AS sample_at,
+    s.memory_bytes,
+    s.cpu_ratio,
+    s.lag_ms,
+    w.long_steps,
+    w.settings
+   FROM ((pawl.worker w
+     CROSS JOIN LATERAL ( SELECT count(*) AS held
+           FROM pawl.lease l_1
+          WHERE (l_1.worker_id = w.id)) l)
+     LEFT JOIN LATERAL ( SELECT s_1.at,
+            s_1.memory_bytes,
+            s_1.cpu_ratio,
+            s_1.lag_ms
+           FROM pawl.worker_sample s_1
+          WHERE (s_1.worker_id = w.id)
+          ORDER BY s_1.at DESC
+         LIMIT 1) s ON (true));
 
 create function pawl.append_events_v1(p_shard smallint, p_now timestamp with time zone, p_worker uuid, p_lost uuid[], e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[])
  RETURNS void
@@ -1208,6 +1686,30 @@ begin
 end
 $function$;
 
+create function pawl.id_at(at timestamp with time zone)
+ RETURNS uuid
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  return lpad(to_hex(greatest(0, floor(extract(epoch from at) * 1000))::bigint), 12, '0') || '00000000000000000000';
+end
+$function$;
+
+create function pawl.id_of(key text)
+ RETURNS uuid
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+begin
+  return (select k.run_id from "pawl".key k where k.key = id_of.key limit 1);
+end
+$function$;
+
 create function pawl.input_hash_v1(p_input text, p_notes text)
  RETURNS bytea
  LANGUAGE plpgsql
@@ -1232,6 +1734,17 @@ begin
       using errcode = 'PW005', detail = 'INVALID_OPTION';
   end if;
   return ceil(extract(epoch from p_at) * 1000);
+end
+$function$;
+
+create function pawl.instant_text_v1(p_at timestamp with time zone)
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  return to_char(p_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"');
 end
 $function$;
 
@@ -2786,5 +3299,103 @@ begin
   if v_wake <> '{}' then
     perform "pawl".wake_runs_v1(p_shard, clock_timestamp(), v_wake);
   end if;
+end
+$function$;
+
+create function pawl.why(run uuid)
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off'
+AS $function$
+declare
+  v_now timestamptz := clock_timestamp();
+  v_run "pawl".run;
+  v_ready "pawl".ready;
+  v_lease "pawl".lease;
+  v_parked "pawl".parked;
+  v_worker "pawl".worker;
+  v_able text;
+  v_alive bigint;
+  v_steps text;
+begin
+  select r.* into v_run from "pawl".run r where r.id = why.run;
+  if v_run.id is null or v_run.status is not null then
+    return null;
+  end if;
+
+  select l.* into v_lease from "pawl".lease l where l.run_id = v_run.id and l.shard = v_run.shard;
+  if found then
+    select w.* into v_worker from "pawl".worker w where w.id = v_lease.worker_id;
+    if v_worker.ended_at is not null or v_worker.heard_at <= v_now - v_worker.lease_ms * interval '1 millisecond' then
+      return format('another worker to take it over: worker %s on host %s (pid %s) was last heard of at %s',
+                    v_worker.id, v_worker.host, v_worker.pid, "pawl".instant_text_v1(v_worker.heard_at));
+    end if;
+    select string_agg(format('%s since %s', s.step, "pawl".instant_text_v1(to_timestamp(s."beganAt" / 1000.0))), ', '
+                      order by s."beganAt")
+      into v_steps
+      from json_to_recordset(v_worker.long_steps) as s ("runId" uuid, step text, "beganAt" float8)
+     where s."runId" = v_run.id;
+    return format('worker %s on host %s (pid %s), which has held it since %s', v_worker.id, v_worker.host, v_worker.pid,
+                  "pawl".instant_text_v1(v_lease.claimed_at)) || coalesce('; step ' || v_steps, '');
+  end if;
+
+  v_able := format('for %s@%s on queue "%s"', v_run.workflow, v_run.version, v_run.queue);
+  select y.* into v_ready from "pawl".ready y where y.run_id = v_run.id and y.shard = v_run.shard;
+  if found then
+    if exists (select 1 from "pawl".queue q where q.name = v_run.queue and q.paused_at is not null) then
+      return format('a resume of queue "%s"', v_run.queue);
+    end if;
+    select count(*) into v_alive
+      from "pawl".worker w
+     where w.swept_at is null and w.ended_at is null
+       and w.heard_at > v_now - w.lease_ms * interval '1 millisecond'
+       and v_run.queue = any (w.queues) and v_run.workflow || '@' || v_run.version = any (w.workflows);
+    if v_alive = 0 then
+      return 'a worker ' || v_able || ': there is none';
+    end if;
+    return format('its turn since %s: %s', "pawl".instant_text_v1(v_ready.ready_at),
+                  case v_alive when 1 then 'one worker lives ' else v_alive || ' workers live ' end) || v_able
+           || case when v_ready.suspect then '; its last one died, so it is tried alone' else '' end;
+  end if;
+
+  select p.* into v_parked from "pawl".parked p where p.run_id = v_run.id and p.shard = v_run.shard;
+  case v_parked.reason
+    when 'delayed' then
+      return 'its start at ' || "pawl".instant_text_v1(v_parked.due_at);
+    when 'retry' then
+      return format('attempt %s at %s', v_parked.attempt, "pawl".instant_text_v1(v_parked.due_at))
+             || coalesce(', after ' || (select e.data ->> 'message' from "pawl".event e
+                                         where e.run_id = v_run.id and e.shard = v_run.shard and e.kind = 'attempt_failed'
+                                         order by e.seq desc limit 1), '');
+    when 'paused' then
+      return 'a resume: paused since ' || "pawl".instant_text_v1(v_parked.parked_at);
+    when 'blocked' then
+      return 'code that fits its history: tried again at ' || "pawl".instant_text_v1(v_parked.due_at)
+             || coalesce('. ' || (select e.data ->> 'message' from "pawl".event e
+                                   where e.run_id = v_run.id and e.shard = v_run.shard and e.kind = 'blocked'
+                                   order by e.seq desc limit 1), '');
+    else
+      -- Its children may be thousands: a few stand for all.
+      return coalesce(
+        (select string_agg(t.words, ' or ')
+           from (select t.words
+                   from (select case when t.topic like 'signal:%' then 'signal "' || substr(t.topic, 8) || '"' end as words
+                           from unnest(v_parked.wants) t (topic)
+                          union all
+                         (select 'child ' || k.workflow || ' ' || k.id
+                            from "pawl".run k
+                           where k.parent_id = v_run.id and k.shard = v_run.shard and k.status is null
+                             and 'child' = any (v_parked.wants)
+                           limit 3)
+                          union all
+                         select case when v_parked.due_at = v_run.deadline_at then 'its deadline at ' else 'the time ' end
+                                || "pawl".instant_text_v1(v_parked.due_at)) t
+                  where t.words is not null) t),
+        'nothing: it is on its way from one room to another');
+  end case;
 end
 $function$;

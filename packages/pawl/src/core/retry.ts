@@ -9,6 +9,7 @@ import {
   checkNumber,
   checkOneOf,
   exclude,
+  type Rule,
   type Check,
 } from "./options.ts";
 import type { Random } from "./random.ts";
@@ -21,7 +22,7 @@ export interface RetryOptions {
   readonly backoff?: "exponential" | "fixed";
   /** The first pause. Default `"1s"`; 0 tries again at once. */
   readonly initial?: Duration;
-  /** The longest pause. Default `"5m"`. */
+  /** The longest pause. Default `"5m"`, or `initial` where that is longer. */
   readonly max?: Duration;
   /** Default 2. */
   readonly factor?: number;
@@ -67,7 +68,20 @@ const checks = {
   delays: checkList(checkPause, mostDelays),
   jitter: checkFlag,
 };
-const rules = ["backoff", "initial", "max", "factor"].map((option) => exclude(option, "delays"));
+const longestDefault = "5m";
+
+const maxRule: Rule = {
+  of: ["initial", "max"],
+  check: ({ initial, max }) =>
+    isDuration(initial) && isDuration(max) && parseDuration(max) < parseDuration(initial)
+      ? { kind: "wrong", option: "max", fault: 'must not be shorter than "initial"' }
+      : null,
+};
+
+const rules = [
+  maxRule,
+  ...["backoff", "initial", "max", "factor"].map((option) => exclude(option, "delays")),
+];
 
 /** Whether these are retry options that can be stored. */
 export const checkRetry: Check = checkNested(checks, { rules });
@@ -77,10 +91,14 @@ export const checkWorkflowRetry: Check = checkNested({ ...checks, retryIf: check
 
 export function createRetryPolicy(options: RetryOptions = {}): RetryPolicy {
   const delaysMs = options.delays?.map((delay) => parseDuration(delay)) ?? null;
+  const initialMs = parseDuration(options.initial ?? "1s");
   return {
     attempts: options.attempts ?? (delaysMs === null ? 3 : delaysMs.length + 1),
-    initialMs: parseDuration(options.initial ?? "1s"),
-    maxMs: parseDuration(options.max ?? "5m"),
+    initialMs,
+    maxMs:
+      options.max === undefined
+        ? Math.max(initialMs, parseDuration(longestDefault))
+        : parseDuration(options.max),
     factor: options.backoff === "fixed" ? 1 : (options.factor ?? 2),
     delaysMs,
     jitter: options.jitter ?? true,
@@ -91,6 +109,10 @@ export function createRetryPolicy(options: RetryOptions = {}): RetryPolicy {
 export function retryDelayMs(policy: RetryPolicy, failures: number, random: Random): number {
   const pauseMs = policy.delaysMs === null ? grownMs(policy, failures) : listedMs(policy.delaysMs, failures);
   return Math.round(policy.jitter ? pauseMs * (0.5 + random.next() / 2) : pauseMs);
+}
+
+function isDuration(value: unknown): value is Duration {
+  return typeof value === "string" || typeof value === "number";
 }
 
 function grownMs({ initialMs, factor, maxMs }: RetryPolicy, failures: number): number {

@@ -52,7 +52,7 @@ test("a workflow has its defaults", () => {
   expect(workflow({ name: "a", version: 1 }, async () => {})).toMatchObject({
     queue: "default",
     timeoutMs: null,
-    crashLimit: 3,
+    crashLimit: 5,
     retry: { attempts: 3, initialMs: 1_000, maxMs: 300_000, factor: 2, delaysMs: null, jitter: true },
     retryIf: null,
   });

@@ -98,3 +98,8 @@ test.each<[unknown]>([
     expect.objectContaining({ code: "INVALID_OPTION" }),
   );
 });
+
+test("the first pause is never cut short by the default of the longest", () => {
+  const policy = createRetryPolicy({ attempts: 2, initial: "1h", jitter: false });
+  expect(retryDelayMs(policy, 1, { next: () => 0 })).toBe(3_600_000);
+});

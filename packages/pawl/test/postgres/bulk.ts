@@ -17,6 +17,9 @@ export interface Bulk {
 const id = (n: string): string =>
   `(lpad(to_hex(1600000000000 + ${n}), 12, '0') || '70008000' || lpad(to_hex(${n}), 12, '0'))::uuid`;
 
+/** A second for each run, the newest now. */
+const instant = (n: string, newest: number): string => `now() - (${newest} - ${n}) * interval '1 second'`;
+
 const stranger = "00000000-0000-7000-8000-000000000001";
 
 /** Fills the tables with runs that no measured call has anything to do with. Analyses nothing. */
@@ -32,17 +35,17 @@ export async function fillTables(pool: pg.Pool, schema: SchemaName, bulk: Bulk):
     `insert into {schema}.worker (id, started_at, heard_at, ended_at, swept_at, lease_ms, pid, concurrency, host, queues)
      select ${id("n")}, now(), now(), now(), now(), 15000, 1, 100, 'gone', '{default}' from ${series(0, 200)}`,
     `insert into {schema}.run (id, created_at, ended_at, version, priority, depth, shard, workflow, queue, status, key, input, output)
-     select ${id("n")}, now(), now(), 1, 0, 0, 0, 'checkout', 'default', case when n % 10 = 0 then 'failed' else 'completed' end, 'old:' || n, '{"orderId":1}', '{"ok":true}'
+     select ${id("n")}, ${instant("n", end)}, ${instant("n", end)}, 1, 0, 0, 0, 'checkout', 'default', case when n % 10 = 0 then 'failed' else 'completed' end, 'old:' || n, '{"orderId":1}', '{"ok":true}'
        from ${series(0, bulk.finished)}`,
     `insert into {schema}.stopped (shard, run_id, ended_at, status, error_code)
-     select 0, ${id("n")}, now(), 'failed', 'OLD' from ${series(0, bulk.finished)} where n % 10 = 0`,
+     select 0, ${id("n")}, ${instant("n", end)}, 'failed', 'OLD' from ${series(0, bulk.finished)} where n % 10 = 0`,
     `insert into {schema}.tag (shard, run_id, tag) select 0, ${id("n")}, 'old' from ${series(0, bulk.finished)}`,
     `insert into {schema}.key (shard, key, run_id, workflow, version)
      select 0, 'old:' || n, ${id("n")}, 'checkout', 1 from ${series(0, bulk.finished)}`,
     `insert into {schema}.event (shard, run_id, seq, at, kind)
-     select 0, ${id("n")}, 1, now(), 'completed' from ${series(0, bulk.finished)}`,
+     select 0, ${id("n")}, 1, ${instant("n", bulk.finished)}, 'completed' from ${series(0, bulk.finished)}`,
     `insert into {schema}.run (id, created_at, version, priority, depth, shard, workflow, queue, input)
-     select ${id("n")}, now(), 1, 0, 0, 0, case when n <= ${readyFrom} then 'checkout' else 'unknown' end, 'default', '{"orderId":1}'
+     select ${id("n")}, ${instant("n", end)}, 1, 0, 0, 0, case when n <= ${readyFrom} then 'checkout' else 'unknown' end, 'default', '{"orderId":1}'
        from ${series(parkedFrom, end)}`,
     `insert into {schema}.parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes, suspicion, reason, wants)
      select 0, ${id("n")}, now(), now() + interval '30 days', 1, 0, 1, 0, 0, 0, 'waiting', '{signal:shipped,cancel}'

@@ -7,7 +7,7 @@ import type { SchemaName } from "../../src/postgres/schema-name.ts";
  */
 export async function dumpSchema(pool: pg.Pool, schema: SchemaName): Promise<string> {
   const parts: string[] = [`create schema ${schema.quoted};`];
-  for (const query of [types, tables, indexes, views, functions]) {
+  for (const query of [types, tables, indexes, functionsIn("views"), views, functionsIn("nothing")]) {
     const { rows } = await pool.query<{ sql: string }>(query, [schema.name]);
     parts.push(...rows.map(({ sql }) => `${withoutOnlyName(sql.trim())};`));
   }
@@ -16,8 +16,10 @@ export async function dumpSchema(pool: pg.Pool, schema: SchemaName): Promise<str
 
 /** Since version 16 the server leaves out the name of a view's only table before its columns. */
 function withoutOnlyName(sql: string): string {
-  const name = /^create view .*\n +FROM \S+ (\w+)\n +WHERE [^\n]+$/s.exec(sql)?.[1];
-  return name === undefined ? sql : sql.replaceAll(`${name}.`, "");
+  const name = /^create view .*\n +FROM \S+ (\w+)(?:\n +WHERE [^\n]+)?$/s.exec(sql)?.[1];
+  return name === undefined || sql.includes("UNION ALL")
+    ? sql
+    : sql.replaceAll(new RegExp(`\\b${name}\\.`, "g"), "");
 }
 
 const column = `'  ' || rpad(a.attname, 16) || format_type(a.atttypid, a.atttypmod)
@@ -68,8 +70,11 @@ const views = `
    where n.nspname = $1 and r.relkind = 'v'
    order by r.relname collate "C"`;
 
-const functions = `
+/** Those that views call come before them; others may answer rows of a view, and come after. */
+const functionsIn = (users: "views" | "nothing"): string => `
   select replace(pg_get_functiondef(p.oid), 'CREATE OR REPLACE FUNCTION', 'create function') as sql
     from pg_proc p join pg_namespace n on n.oid = p.pronamespace
    where n.nspname = $1
+     and ${users === "views" ? "" : "not "}exists (select 1 from pg_depend d
+                  where d.refobjid = p.oid and d.refclassid = 'pg_proc'::regclass and d.classid = 'pg_rewrite'::regclass)
    order by p.proname collate "C", pg_get_function_identity_arguments(p.oid)`;

@@ -7,6 +7,7 @@ import { systemRandom } from "../../src/system/system-random.ts";
 import { systemTimers } from "../../src/system/system-timers.ts";
 import { fillTables } from "./bulk.ts";
 import { type CallCost, costOfCall } from "./call-cost.ts";
+import { forgetStatistics } from "./forget-statistics.ts";
 import { type MeasuredCall, measuredCalls } from "./measured-calls.ts";
 
 /** A million rows that no measured call has anything to do with. Leases are held in both, so that only the rest differs. */
@@ -90,14 +91,6 @@ async function measureAll(
   return { few, many };
 }
 
-/** No statistics at all, as in a table that nobody has ever analysed. */
-async function forgetStatistics(schema: SchemaName): Promise<void> {
-  const tables = "select oid from pg_class where relnamespace = $1::regnamespace";
-  await pool.query(`delete from pg_statistic where starelid in (${tables})`, [schema.quoted]);
-  const sizes = `update pg_class set relpages = 0, reltuples = -1 where relkind in ('r', 'i') and oid in (${tables})`;
-  await pool.query(sizes, [schema.quoted]);
-}
-
 /** Deeper indexes cost a page or two for each lookup; reading a table costs thousands. */
 function expectAsOnEmptyTables(costs: Costs, baseline: Costs, items: number): void {
   for (const [name, cost] of costs) {
@@ -152,7 +145,7 @@ describe("with a million rows in the tables", { timeout: 60_000 }, () => {
   });
 
   test("no call reads a table when there are no statistics", async () => {
-    await forgetStatistics(site.schema);
+    await forgetStatistics(pool, site.schema);
     await expectCheap(await connect());
   });
 
@@ -167,7 +160,7 @@ describe("with a million rows in the tables", { timeout: 60_000 }, () => {
     "to %s costs at most 1.2 times what it costs on empty tables",
     perhapsUnlucky,
     async ([, call]) => {
-      await forgetStatistics(site.schema);
+      await forgetStatistics(pool, site.schema);
       const [here, there] = [await connect(), await connect()];
       const costs: CallCost[] = [];
       const emptyCosts: CallCost[] = [];

@@ -49,6 +49,15 @@ test.for(Object.entries(measuredCalls))("the role that workers run as may %s", a
   await expect(own.query(bindSchema(transition.text, schema, ""), [...values])).resolves.toBeDefined();
 });
 
+test("the role that workers run as reads every view, and asks why a run does not go on", async () => {
+  const { rows } = await own.query<{ name: string }>(
+    "select viewname as name from pg_views where schemaname = 'pawl'",
+  );
+  expect(rows.length).toBeGreaterThan(0);
+  for (const { name } of rows) await own.query(`select * from pawl.${name} limit 1`);
+  await own.query("select pawl.why(id), pawl.id_of('k'), pawl.id_at(now()) from pawl.runs limit 1");
+});
+
 test("the role that workers run as hears notifications", async () => {
   store.subscribe(() => {});
   await expect.poll(() => store.isListening(), { timeout: 10_000 }).toBe(true);
