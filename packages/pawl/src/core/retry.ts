@@ -21,7 +21,7 @@ export interface RetryOptions {
   readonly backoff?: "exponential" | "fixed";
   /** The first pause. Default `"1s"`; 0 tries again at once. */
   readonly initial?: Duration;
-  /** The longest pause. Default `"5m"`. */
+  /** The longest pause. Default `"5m"`, or `initial` where that is longer. */
   readonly max?: Duration;
   /** Default 2. */
   readonly factor?: number;
@@ -56,6 +56,7 @@ export interface RetryPolicy {
 /** No pause is longer. */
 export const longestPauseMs = parseDuration("365d");
 const mostDelays = 100;
+const defaultMaxMs = parseDuration("5m");
 
 const checkPause = checkDurationFrom("0ms", "365d");
 const checks = {
@@ -77,10 +78,12 @@ export const checkWorkflowRetry: Check = checkNested({ ...checks, retryIf: check
 
 export function createRetryPolicy(options: RetryOptions = {}): RetryPolicy {
   const delaysMs = options.delays?.map((delay) => parseDuration(delay)) ?? null;
+  const initialMs = parseDuration(options.initial ?? "1s");
   return {
     attempts: options.attempts ?? (delaysMs === null ? 3 : delaysMs.length + 1),
-    initialMs: parseDuration(options.initial ?? "1s"),
-    maxMs: parseDuration(options.max ?? "5m"),
+    initialMs,
+    // Whoever asks for a long first pause, or for fixed ones, does not ask for five minutes.
+    maxMs: options.max === undefined ? Math.max(initialMs, defaultMaxMs) : parseDuration(options.max),
     factor: options.backoff === "fixed" ? 1 : (options.factor ?? 2),
     delaysMs,
     jitter: options.jitter ?? true,
