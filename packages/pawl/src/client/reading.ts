@@ -1,6 +1,14 @@
 import { idsFrom, isRunId, type RunId } from "../core/ids.ts";
 import { isDate } from "../core/instant.ts";
-import { checkInteger, checkList, checkName, checkOneOf, checkOptions, checkRunId } from "../core/options.ts";
+import {
+  checkInteger,
+  checkList,
+  checkName,
+  checkOneOf,
+  checkOptions,
+  checkRunId,
+  type Check,
+} from "../core/options.ts";
 import { endStatuses, liveStatuses, type RunStatus } from "../core/run-status.ts";
 import type { RunFilter, RunRecord } from "../store/run-record.ts";
 import { readAttempt, type Attempt } from "./attempt.ts";
@@ -144,17 +152,22 @@ interface Wanted extends Omit<RunFilter, "look"> {
   readonly key?: string;
 }
 
+/** What can be said of runs whatever is done with them. */
+export const filterChecks: Readonly<Record<string, Check>> = {
+  workflow: checkName,
+  queue: checkName,
+  key: checkName,
+  tags: checkList(checkName, 100),
+  errorCode: checkName,
+  createdAfter: checkInstant,
+  createdBefore: checkInstant,
+};
+
 /** @throws {PawlError} `INVALID_OPTION` */
 function readFilter(filter: ListFilter): Wanted {
   const given = checkOptions<ListFilter>("list", filter, {
     status: checkOneOf(...liveStatuses, ...endStatuses),
-    workflow: checkName,
-    queue: checkName,
-    key: checkName,
-    tags: checkList(checkName, 100),
-    errorCode: checkName,
-    createdAfter: checkInstant,
-    createdBefore: checkInstant,
+    ...filterChecks,
     before: checkRunId,
     limit: checkInteger(1, 1_000),
   });

@@ -17,8 +17,10 @@ export interface Run {
   readonly key: string | null;
   readonly parentId: RunId | null;
   readonly rootId: RunId;
-  /** Number of the execution it is in, from 1; null once it has ended. */
-  readonly attempt: number | null;
+  /** Words it was started with. */
+  readonly tags: readonly string[];
+  /** Number of the execution it is in, or ended in, from 1. */
+  readonly attempt: number;
   /** Who executes it now. */
   readonly workerId: string | null;
   /** When it wakes at the latest, if it waits for a time. */
@@ -26,6 +28,12 @@ export interface Run {
   /** Which messages wake it, if it waits: `signal:shipped`, `child`, … */
   readonly wants: readonly string[] | null;
   readonly createdAt: Date;
+  /** Not before this instant, if its start said so. */
+  readonly startAt: Date | null;
+  /** Ends as `expired` unless it has begun by then. */
+  readonly expiresAt: Date | null;
+  /** Ends as `timed_out` if it has not ended by then. */
+  readonly deadlineAt: Date | null;
   readonly endedAt: Date | null;
   readonly input: unknown;
   /** `undefined` until it has completed, and where it returned nothing. */
@@ -55,6 +63,9 @@ export function readRun(record: RunRecord, payloads: Payloads): Run {
     ...seen,
     dueAt: dateOf(record.dueAt),
     createdAt: new Date(record.createdAt),
+    startAt: dateOf(record.startAt),
+    expiresAt: dateOf(record.expiresAt),
+    deadlineAt: dateOf(record.deadlineAt),
     endedAt: dateOf(record.endedAt),
     input: payloads.decode(record.input, placeOfInput(id)),
     output: payloads.decode(record.output, placeOfOutput(id)),
