@@ -122,6 +122,18 @@ test("many runs in a caller's transaction are all there with the commit, or none
   expect(count).toBe(2_500);
 });
 
+test("many runs are started without keeping the process from anything else", async ({ open }) => {
+  const pawl = open("memory");
+  let turns = 0;
+  const timer = setInterval(() => (turns += 1), 0);
+  const items = upTo(20_000).map((input) => ({ input }));
+  const starting = pawl.startMany(echo, items);
+  items.length = 0;
+  expect(await starting).toHaveLength(20_000);
+  clearInterval(timer);
+  expect(turns).toBeGreaterThan(10);
+});
+
 test("a hundred thousand runs are started in one call", async ({ pool, schema }) => {
   await using pawl = createPawl({ pool, schema });
   await pawl.migrate();
