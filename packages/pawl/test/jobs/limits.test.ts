@@ -35,8 +35,8 @@ describe.each(places)("time limits in %s", (place) => {
       await ctx.sleep(20);
       return "fine";
     });
-    const run = await pawl.start(slow, undefined, { expiresIn: 400 });
     await work(pawl, { workflows: [slow], queues: [queue], lease: "300ms" });
+    const run = await pawl.start(slow, undefined, { expiresIn: 600 });
     await eventually(() => run.status()).toBe("running");
     const { expiresAt } = (await pawl.get(run.id))!;
     await eventually(() => Date.now() > expiresAt!.getTime() + 300).toBe(true);
@@ -70,8 +70,8 @@ describe.each(places)("time limits in %s", (place) => {
         ({ aborted } = signal);
       });
     });
-    const run = await pawl.start(slow, undefined, { timeout: 300 });
     await work(pawl, { workflows: [slow], queues: [queue] });
+    const run = await pawl.start(slow, undefined, { timeout: 500 });
     await expect(run.result()).rejects.toMatchObject({ code: "RUN_TIMED_OUT" });
     expect(aborted).toBe(true);
     expect(await run.attempts()).toMatchObject([{ outcome: "timed_out", willRetry: false }]);
@@ -79,11 +79,11 @@ describe.each(places)("time limits in %s", (place) => {
 
   test("a run that sleeps past its deadline times out, and is not tried again", async ({ open, queue }) => {
     const pawl = open(place);
-    const sleeper = workflow({ name: "sleeper", version: 1, queue, timeout: 200 }, async (ctx) =>
+    const sleeper = workflow({ name: "sleeper", version: 1, queue, timeout: 500 }, async (ctx) =>
       ctx.sleep("1h"),
     );
-    const run = await pawl.start(sleeper);
     await work(pawl, { workflows: [sleeper], queues: [queue] });
+    const run = await pawl.start(sleeper);
     await expect(run.result()).rejects.toMatchObject({ code: "RUN_TIMED_OUT" });
     expect(await run.attempts()).toHaveLength(1);
   });
