@@ -5,6 +5,7 @@ import type { LoopSeams } from "../core/loop.ts";
 import type { Emit } from "../core/pawl-event.ts";
 import { plainPayloads, type Payloads } from "../core/payloads.ts";
 import { retryUnavailable } from "../core/retry-unavailable.ts";
+import { delay } from "../core/timers.ts";
 import { invalidTransaction, type Transaction } from "../core/transaction.ts";
 import type { CallersStore } from "../store/callers-store.ts";
 import type { StoreClock } from "../store/store-clock.ts";
@@ -42,6 +43,8 @@ export interface Connection {
   readonly call: <Answer>(act: () => Promise<Answer>) => Promise<Answer>;
   /** @throws {PawlError} `INVALID_TRANSACTION` */
   placeOf(tx: Transaction | undefined): Place;
+  /** Lets the process do other things: workers in it must give signs of life. */
+  breathe(): Promise<void>;
   close(): void;
 }
 
@@ -85,6 +88,7 @@ export function createConnection(deps: ClientDeps): Connection {
         tell: (message) => within.tell(message),
       };
     },
+    breathe: () => delay(deps.timers, 0),
     close() {
       isClosed = true;
     },

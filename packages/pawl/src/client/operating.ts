@@ -12,6 +12,7 @@ import {
   type Rule,
 } from "../core/options.ts";
 import { placeOfMessage } from "../core/payload-codec.ts";
+import { endStatuses } from "../core/run-status.ts";
 import type { Connection } from "./connection.ts";
 import { filterChecks, type ListFilter, type Reading } from "./reading.ts";
 import { assertRunId, ended, notFound } from "./run-id.ts";
@@ -30,7 +31,7 @@ export interface RescheduleOptions {
 export interface RedriveFilter extends Omit<ListFilter, "status" | "before" | "limit"> {
   /** Default `failed`: the dead letters. */
   readonly status?: "failed" | "cancelled" | "timed_out" | "expired";
-  /** At most so many, newest first. Default: all. */
+  /** At most so many, newest first; 0: none. Default: all. */
   readonly limit?: number;
 }
 
@@ -43,6 +44,8 @@ export interface Operating {
 }
 
 const runsPerRedrive = 500;
+
+const checkStopped = checkOneOf(...endStatuses.filter((status) => status !== "completed"));
 
 const somethingToDo: Rule = {
   of: ["priority", "at", "delay"],
@@ -70,16 +73,14 @@ export function createOperating(connection: Connection, { list }: Reading): Oper
       if (answer === "missing") throw notFound(runId);
       if (answer === "completed") throw ended(runId, "has completed: there is nothing left to do");
     },
-    async redriveAll(given = {}) {
-      const {
-        status = "failed",
-        limit = Number.MAX_SAFE_INTEGER,
-        ...filter
-      } = checkOptions<RedriveFilter>("redriveAll", given, {
+    async redriveAll(options = {}) {
+      const checks = {
         ...filterChecks,
-        status: checkOneOf("failed", "cancelled", "timed_out", "expired"),
+        status: checkStopped,
         limit: checkInteger(1, Number.MAX_SAFE_INTEGER),
-      });
+      };
+      const given = checkOptions<RedriveFilter>("redriveAll", options, checks);
+      const { status = "failed", limit = Number.MAX_SAFE_INTEGER, ...filter } = given;
       let redriven = 0;
       let before: RunId | null = null;
       for (;;) {

@@ -26,6 +26,8 @@ export interface Starting {
 /** So many runs, or so many bytes of inputs, go to the store in one call, which is all or nothing. */
 const runsPerChunk = 1_000;
 const bytesPerChunk = 4_000_000;
+/** So many are described before the process gets to do something else. */
+const runsPerPiece = 1_000;
 
 export function createStarting(connection: Connection): Starting {
   const { storeClock, ids, payloads, emit } = connection;
@@ -50,6 +52,20 @@ export function createStarting(connection: Connection): Starting {
     });
   };
 
+  /** As `Promise.all` over a map, but never for long without a pause. */
+  const inPieces = async <Item, Answer>(
+    items: readonly Item[],
+    act: (item: Item, index: number) => Answer | Promise<Answer>,
+  ): Promise<readonly Answer[]> => {
+    const answers: Answer[] = [];
+    for (let from = 0; from < items.length; from += runsPerPiece) {
+      if (from > 0) await connection.breathe();
+      const piece = items.slice(from, from + runsPerPiece);
+      answers.push(...(await Promise.all(piece.map((item, index) => act(item, from + index)))));
+    }
+    return answers;
+  };
+
   const tellStarted = ({ id: runId, workflow, version, queue, key }: NewRun): void => {
     const at = new Date(storeClock.now());
     emit?.({ kind: "run.started", at, runId, workflow, version, queue, key });
@@ -71,18 +87,17 @@ export function createStarting(connection: Connection): Starting {
       const { tx, ...common } = readStartManyOptions(given);
       const place = connection.placeOf(tx);
       // All are looked at before the first is sent: what is wrong with one of them starts none.
-      const described = await Promise.all(
-        items.map(async (item, index) => {
-          const { input, ...own } = readStartItem(item, index);
-          const options = combine(common, own);
-          const run = await describeRun(workflow, input, options, payloads).catch((error: unknown) => {
-            throw PawlError.is(error) ? ofItem(error, index) : error;
-          });
-          return { options, run };
-        }),
-      );
+      // A copy of the list, since the caller may use it again before this has come to its end.
+      const described = await inPieces([...items], async (item, index) => {
+        const { input, ...own } = readStartItem(item, index);
+        const options = combine(common, own);
+        const run = await describeRun(workflow, input, options, payloads).catch((error: unknown) => {
+          throw PawlError.is(error) ? ofItem(error, index) : error;
+        });
+        return { options, run };
+      });
       await place.learn();
-      const runs = described.map(({ run, options }) => complete(run, workflow, options));
+      const runs = await inPieces(described, ({ run, options }) => complete(run, workflow, options));
       const started: RunId[] = [];
       for (const chunk of chunksOf(runs)) {
         try {

@@ -57,6 +57,7 @@ export interface RetryPolicy {
 /** No pause is longer. */
 export const longestPauseMs = parseDuration("365d");
 const mostDelays = 100;
+const defaultMaxMs = parseDuration("5m");
 
 const checkPause = checkDurationFrom("0ms", "365d");
 const checks = {
@@ -68,8 +69,6 @@ const checks = {
   delays: checkList(checkPause, mostDelays),
   jitter: checkFlag,
 };
-const longestDefault = "5m";
-
 const maxRule: Rule = {
   of: ["initial", "max"],
   check: ({ initial, max }) =>
@@ -95,10 +94,8 @@ export function createRetryPolicy(options: RetryOptions = {}): RetryPolicy {
   return {
     attempts: options.attempts ?? (delaysMs === null ? 3 : delaysMs.length + 1),
     initialMs,
-    maxMs:
-      options.max === undefined
-        ? Math.max(initialMs, parseDuration(longestDefault))
-        : parseDuration(options.max),
+    // Whoever asks for a long first pause, or for fixed ones, does not ask for five minutes.
+    maxMs: options.max === undefined ? Math.max(initialMs, defaultMaxMs) : parseDuration(options.max),
     factor: options.backoff === "fixed" ? 1 : (options.factor ?? 2),
     delaysMs,
     jitter: options.jitter ?? true,

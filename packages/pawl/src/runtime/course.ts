@@ -186,15 +186,16 @@ export class Course {
     if (this.#codeEnd !== null) {
       return unasked !== null && orders.stop === null ? this.#block() : this.#ending.finish(this.#codeEnd);
     }
-    const isWaiting = this.#isReplaying || this.#requests.size > 0;
-    if (isReleasing() && steps.size === 0 && isWaiting) {
-      while (holding.hasFacts) await this.#record();
-      await holding.release();
-      return "released";
-    }
     const next = this.#delivery.peek();
     const isNext =
       next !== null && (unasked === null || next.seq < unasked.seq || unasked.seq <= this.#givenUpSeq);
+    // What the last steps brought goes to the code first: it may be all that it needed to come to its end.
+    const isWaiting = this.#isReplaying || (this.#requests.size > 0 && !isNext);
+    if (isReleasing() && steps.size === 0 && isWaiting) {
+      if (holding.hasFacts) return this.#record();
+      await holding.release();
+      return "released";
+    }
     if (isNext) return this.#deliver(next);
     return unasked === null ? this.#live() : this.#awaitAsking(unasked, next);
   }

@@ -23,7 +23,7 @@ export interface Execution {
   told(): void;
   /** The lease is known to be gone: stops at once. */
   drop(): void;
-  /** Starts nothing new, and gives the run back as soon as none of its steps is running. */
+  /** Starts nothing new, and gives the run back once its code, told what the running steps did, asks for more. */
   release(): void;
   stepsInProgress(): readonly RunningStep[];
   /** Keys of the steps that ran at this instant of the process's clock, or have since. */

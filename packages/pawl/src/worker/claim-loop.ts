@@ -46,13 +46,15 @@ export interface ClaimLoop extends Pick<Loop, "start" | "stop" | "turned"> {
 const mostPerClaim = 500;
 /** With work waiting, a claim waits until a quarter of the slots is free, but never longer than this. */
 const longestBatchingMs = 5;
+/** With so few slots the order of claiming can be seen, and claims are rare: order comes before speed. */
+const fewSlots = 3;
 /** Polls grow this much rarer while notifications announce all there is to find. */
 const rarestPoll = 5;
 
 /** Fills free slots. At most one claim is in flight, and what comes in meanwhile leads to one more. */
 export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
   const { store, clock, random, registration, slots, concurrency, leaseMs } = parts;
-  const marks = createClaimMarks(clock);
+  const marks = createClaimMarks(clock, concurrency <= fewSlots);
   const suspects = createSuspects(clock, random, leaseMs);
   const batch = Math.max(1, Math.floor(concurrency / 4));
 

@@ -30,15 +30,20 @@ const pausePerCost = 10;
 /** …but never later than this. Together they bound how long anything is overlooked. */
 const longestPauseMs = 2_000;
 
+/** So much a worker that claims only now and then can spend on every look. */
+const cheapMs = 50;
+
 const lowestRunId = "00000000-0000-0000-0000-000000000000";
 
-export function createClaimMarks(clock: Clock): ClaimMarks {
+/** @param isStrict a worker of few slots keeps to the order of priorities, for as long as looking at all is cheap */
+export function createClaimMarks(clock: Clock, isStrict = false): ClaimMarks {
   const marks = new Map<string, Mark>();
   let lookedAt = Number.NEGATIVE_INFINITY;
   let lookTookMs = 0;
   let isFinding = false;
 
   const fullLookDueAt = (): number => {
+    if (isStrict && lookTookMs < cheapMs) return lookedAt;
     const pauseMs = Math.max(isFinding ? shortestPauseMs : 0, pausePerCost * lookTookMs);
     return lookedAt + Math.min(longestPauseMs, pauseMs);
   };

@@ -32,8 +32,8 @@ export interface Worker {
    */
   runUntilIdle(options?: UntilIdleOptions): Promise<IdleSummary>;
   /**
-   * Takes no more runs, lets running steps end, and gives its runs back to be continued elsewhere; resolves when that
-   * is done. A second call with a shorter timeout shortens the wait. A stopped worker does not start again.
+   * Takes no more runs, lets running steps end, and gives its runs back to be continued elsewhere, but for those that
+   * need no more than that to end; resolves when that is done. A second call with a shorter timeout shortens the wait. A stopped worker does not start again.
    */
   stop(options?: StopOptions): Promise<void>;
 }

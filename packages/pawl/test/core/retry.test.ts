@@ -25,6 +25,14 @@ test("fixed pauses stay the same", () => {
   ]);
 });
 
+test("pauses that begin longer than the usual limit are not cut to it", () => {
+  const { maxMs } = createRetryPolicy({ initial: "1h" });
+  expect(maxMs).toBe(3_600_000);
+  const fixed = createRetryPolicy({ backoff: "fixed", initial: "10m", jitter: false });
+  expect(retryDelayMs(fixed, 3, { next: () => 0 })).toBe(600_000);
+  expect(createRetryPolicy({ initial: "1h", max: "1m" }).maxMs).toBe(60_000);
+});
+
 test("a list of delays is followed, its last one again and again, with jitter unless told otherwise", () => {
   const list = ["1s", "10s", "1m"] as const;
   expect(delays({ delays: list, jitter: false }, [1, 2, 3, 4, 999])).toEqual([
