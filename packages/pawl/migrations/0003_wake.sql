@@ -17,6 +17,7 @@ $$;
 
 -- Ends runs that are in no room any more: the run's row, its parent's message, the hint. Answers the live parents to wake.
 -- p_epochs, p_attempts: as they were in the room, for a redrive to go on from.
+-- A child that was redriven ends again: its parent hears of that unless it has heard of the earlier end.
 create function {schema}.finish_runs_v1(
   p_shard smallint, p_now timestamptz, p_runs uuid[], p_epochs integer[], p_attempts integer[], p_statuses text[],
   p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[])
@@ -57,7 +58,9 @@ begin
                     where parent.shard = p_shard and parent.id = d.parent_id and parent.status is null
                    offset 0)
        and d.parent_id <> all (p_runs)
-    on conflict do nothing
+    on conflict (shard, run_id, id) do update
+       set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
+     where inbox.taken_seq is null
     returning run_id
   )
   select array_agg(distinct t.run_id) into v_parents from told t;

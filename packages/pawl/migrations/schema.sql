@@ -525,7 +525,7 @@ begin
     select p_shard, c.id, (left(c.id::text, 24) || right(c.parent_id::text, 12))::uuid, p_now, 'cancel', '{"reason":"parent"}'::json
       from "pawl".run c
      where c.shard = p_shard and c.id = any (p_children) and (c.parent_id = any (p_parents)) is true and c.status is null
-    on conflict do nothing
+    on conflict (shard, run_id, id) do update set sent_at = excluded.sent_at, taken_seq = null
     returning run_id
   )
   select array_agg(t.run_id) into v_told from told t;
@@ -1080,13 +1080,58 @@ begin
                     where parent.shard = p_shard and parent.id = d.parent_id and parent.status is null
                    offset 0)
        and d.parent_id <> all (p_runs)
-    on conflict do nothing
+    on conflict (shard, run_id, id) do update
+       set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
+     where inbox.taken_seq is null
     returning run_id
   )
   select array_agg(distinct t.run_id) into v_parents from told t;
 
   perform "pawl".hint_runs_v1('e', p_runs);
   return v_parents;
+end
+$function$;
+
+create function pawl.hear_children_v1(p_shard smallint, p_now timestamp with time zone, p_runs uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into "pawl".inbox (shard, run_id, id, sent_at, topic, name, data, notes)
+  select p_shard, c.parent_id, c.id, p_now, 'child', c.parent_request,
+         "pawl".child_end_v1(c.id, c.status, c.output, c.error), "pawl".child_notes_v1(c.output_notes, c.error_notes)
+    from unnest(p_runs) p (id)
+   cross join lateral (
+     select c.parent_id, c.id, c.parent_request, c.status, c.output, c.output_notes, c.error, c.error_notes
+       from "pawl".run c
+      where c.shard = p_shard and c.parent_id = p.id and c.status is not null
+     offset 0) c
+  on conflict (shard, run_id, id) do update
+     set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
+   where inbox.taken_seq is null;
+
+  with unread as materialized (
+    select i.place, i.run_id, i.id, i.name, i.data, i.notes, c.status
+      from unnest(p_runs) p (id)
+     cross join lateral (
+       select i.ctid as place, i.run_id, i.id, i.name, i.data, i.notes
+         from "pawl".inbox i
+        where i.shard = p_shard and i.run_id = p.id and i.taken_seq is null and i.topic = 'child'
+          for update) i
+     cross join lateral (
+       select c.status from "pawl".run c where c.shard = p_shard and c.id = i.id offset 0) c
+  ), failed as materialized (
+    select u.place, u.run_id, u.name, u.data, u.notes, "pawl".newest_seq_v1(p_shard, u.run_id)
+             + (row_number() over (partition by u.run_id order by u.id))::integer as seq
+      from unread u
+     where u.status <> 'completed'
+  ), taken as (
+    update "pawl".inbox i set taken_seq = f.seq from failed f where i.ctid = f.place
+  ), void as (
+    delete from "pawl".inbox i using unread u where i.ctid = u.place and u.status is null
+  )
+  insert into "pawl".event (shard, run_id, seq, at, kind, name, data, notes)
+  select p_shard, f.run_id, f.seq, p_now, 'child_ended', f.name, f.data, f.notes from failed f;
 end
 $function$;
 
@@ -1969,28 +2014,22 @@ begin
   ), gone as (
     delete from "pawl".stopped s where s.shard = p_shard and s.run_id = any (v_redriven)
     returning s.run_id, s.error_code
-  ), life as materialized (
-    select b.id, b.epoch, b.attempt + (b.epoch > 0)::integer as attempt, "pawl".newest_seq_v1(p_shard, b.id) + 1 as seq,
-           coalesce(g.error_code = 'WORKER_CRASHED', false)::integer * 2 as suspicion
-      from back b
-      left join gone g on g.run_id = b.id
+  )
+  select array_agg((b.id, b.epoch, 0, b.attempt + (b.epoch > 0)::integer, 0, 0,
+                    coalesce(g.error_code = 'WORKER_CRASHED', false)::integer * 2, true)::"pawl".room)
+    into v_rooms
+    from back b
+    left join gone g on g.run_id = b.id;
+
+  perform "pawl".hear_children_v1(p_shard, v_now, v_redriven);
+  with life as materialized (
+    select r.run_id, r.epoch, "pawl".newest_seq_v1(p_shard, r.run_id) + 1 as seq, r.attempt, r.suspicion
+      from unnest(v_rooms) r
   ), fact as (
     insert into "pawl".event (shard, run_id, seq, at, kind)
-    select p_shard, l.id, l.seq, v_now, 'redriven' from life l
+    select p_shard, l.run_id, l.seq, v_now, 'redriven' from life l
   )
-  select array_agg((l.id, l.epoch, l.seq, l.attempt, 0, 0, l.suspicion, true)::"pawl".room) into v_rooms from life l;
-
-  -- Children that ended meanwhile could not tell.
-  insert into "pawl".inbox (shard, run_id, id, sent_at, topic, name, data, notes)
-  select p_shard, c.parent_id, c.id, v_now, 'child', c.parent_request,
-         "pawl".child_end_v1(c.id, c.status, c.output, c.error), "pawl".child_notes_v1(c.output_notes, c.error_notes)
-    from unnest(v_redriven) p (id)
-   cross join lateral (
-     select c.parent_id, c.id, c.parent_request, c.status, c.output, c.output_notes, c.error, c.error_notes
-       from "pawl".run c
-      where c.shard = p_shard and c.parent_id = p.id and c.status is not null
-     offset 0) c
-  on conflict do nothing;
+  select array_agg((l.run_id, l.epoch, l.seq, l.attempt, 0, 0, l.suspicion, true)::"pawl".room) into v_rooms from life l;
   perform "pawl".put_ready_v1(p_shard, v_now, v_rooms);
 end
 $function$;

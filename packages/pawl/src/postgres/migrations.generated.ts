@@ -704,6 +704,7 @@ $$;
 
 -- Ends runs that are in no room any more: the run's row, its parent's message, the hint. Answers the live parents to wake.
 -- p_epochs, p_attempts: as they were in the room, for a redrive to go on from.
+-- A child that was redriven ends again: its parent hears of that unless it has heard of the earlier end.
 create function {schema}.finish_runs_v1(
   p_shard smallint, p_now timestamptz, p_runs uuid[], p_epochs integer[], p_attempts integer[], p_statuses text[],
   p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[])
@@ -744,7 +745,9 @@ begin
                     where parent.shard = p_shard and parent.id = d.parent_id and parent.status is null
                    offset 0)
        and d.parent_id <> all (p_runs)
-    on conflict do nothing
+    on conflict (shard, run_id, id) do update
+       set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
+     where inbox.taken_seq is null
     returning run_id
   )
   select array_agg(distinct t.run_id) into v_parents from told t;
@@ -1450,7 +1453,8 @@ begin
 end
 $$;
 
--- Asks live children of these parents to stop. Answers those it told, for the caller to wake.
+-- Asks live children of these parents to stop. Answers those it told, for the caller to wake. Both may have been redriven:
+-- then the message of the earlier life counts once more.
 create function {schema}.cancel_children_v1(p_shard smallint, p_now timestamptz, p_children uuid[], p_parents uuid[])
 returns uuid[]
 language plpgsql
@@ -1463,7 +1467,7 @@ begin
     select p_shard, c.id, (left(c.id::text, 24) || right(c.parent_id::text, 12))::uuid, p_now, 'cancel', '{"reason":"parent"}'::json
       from {schema}.run c
      where c.shard = p_shard and c.id = any (p_children) and (c.parent_id = any (p_parents)) is true and c.status is null
-    on conflict do nothing
+    on conflict (shard, run_id, id) do update set sent_at = excluded.sent_at, taken_seq = null
     returning run_id
   )
   select array_agg(t.run_id) into v_told from told t;
@@ -2668,29 +2672,68 @@ begin
   ), gone as (
     delete from {schema}.stopped s where s.shard = p_shard and s.run_id = any (v_redriven)
     returning s.run_id, s.error_code
-  ), life as materialized (
-    select b.id, b.epoch, b.attempt + (b.epoch > 0)::integer as attempt, {schema}.newest_seq_v1(p_shard, b.id) + 1 as seq,
-           coalesce(g.error_code = 'WORKER_CRASHED', false)::integer * 2 as suspicion
-      from back b
-      left join gone g on g.run_id = b.id
+  )
+  select array_agg((b.id, b.epoch, 0, b.attempt + (b.epoch > 0)::integer, 0, 0,
+                    coalesce(g.error_code = 'WORKER_CRASHED', false)::integer * 2, true)::{schema}.room)
+    into v_rooms
+    from back b
+    left join gone g on g.run_id = b.id;
+
+  perform {schema}.hear_children_v1(p_shard, v_now, v_redriven);
+  with life as materialized (
+    select r.run_id, r.epoch, {schema}.newest_seq_v1(p_shard, r.run_id) + 1 as seq, r.attempt, r.suspicion
+      from unnest(v_rooms) r
   ), fact as (
     insert into {schema}.event (shard, run_id, seq, at, kind)
-    select p_shard, l.id, l.seq, v_now, 'redriven' from life l
+    select p_shard, l.run_id, l.seq, v_now, 'redriven' from life l
   )
-  select array_agg((l.id, l.epoch, l.seq, l.attempt, 0, 0, l.suspicion, true)::{schema}.room) into v_rooms from life l;
+  select array_agg((l.run_id, l.epoch, l.seq, l.attempt, 0, 0, l.suspicion, true)::{schema}.room) into v_rooms from life l;
+  perform {schema}.put_ready_v1(p_shard, v_now, v_rooms);
+end
+$$;
 
-  -- Children that ended meanwhile could not tell.
+-- Tells these runs of children that ended while they did not live. How those ended that did not complete becomes a fact at
+-- once: it belongs to the life before, and so is tried again. A child that lives again has nothing to tell yet.
+create function {schema}.hear_children_v1(p_shard smallint, p_now timestamptz, p_runs uuid[])
+returns void
+language plpgsql
+as $$
+begin
   insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data, notes)
-  select p_shard, c.parent_id, c.id, v_now, 'child', c.parent_request,
+  select p_shard, c.parent_id, c.id, p_now, 'child', c.parent_request,
          {schema}.child_end_v1(c.id, c.status, c.output, c.error), {schema}.child_notes_v1(c.output_notes, c.error_notes)
-    from unnest(v_redriven) p (id)
+    from unnest(p_runs) p (id)
    cross join lateral (
      select c.parent_id, c.id, c.parent_request, c.status, c.output, c.output_notes, c.error, c.error_notes
        from {schema}.run c
       where c.shard = p_shard and c.parent_id = p.id and c.status is not null
      offset 0) c
-  on conflict do nothing;
-  perform {schema}.put_ready_v1(p_shard, v_now, v_rooms);
+  on conflict (shard, run_id, id) do update
+     set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
+   where inbox.taken_seq is null;
+
+  with unread as materialized (
+    select i.place, i.run_id, i.id, i.name, i.data, i.notes, c.status
+      from unnest(p_runs) p (id)
+     cross join lateral (
+       select i.ctid as place, i.run_id, i.id, i.name, i.data, i.notes
+         from {schema}.inbox i
+        where i.shard = p_shard and i.run_id = p.id and i.taken_seq is null and i.topic = 'child'
+          for update) i
+     cross join lateral (
+       select c.status from {schema}.run c where c.shard = p_shard and c.id = i.id offset 0) c
+  ), failed as materialized (
+    select u.place, u.run_id, u.name, u.data, u.notes, {schema}.newest_seq_v1(p_shard, u.run_id)
+             + (row_number() over (partition by u.run_id order by u.id))::integer as seq
+      from unread u
+     where u.status <> 'completed'
+  ), taken as (
+    update {schema}.inbox i set taken_seq = f.seq from failed f where i.ctid = f.place
+  ), void as (
+    delete from {schema}.inbox i using unread u where i.ctid = u.place and u.status is null
+  )
+  insert into {schema}.event (shard, run_id, seq, at, kind, name, data, notes)
+  select p_shard, f.run_id, f.seq, p_now, 'child_ended', f.name, f.data, f.notes from failed f;
 end
 $$;
 

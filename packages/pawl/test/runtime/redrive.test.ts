@@ -78,3 +78,22 @@ test("a step that a cancel stopped is tried again", async () => {
   expect(await redrive(engine, id)).toBe("completed");
   expect(tries).toEqual(["try", "try"]);
 });
+
+test("children that the run's own cancel stopped are started again", async () => {
+  const engine = createEngine();
+  let isFirst = true;
+  const child = workflow({ ...once, name: "child" }, async (ctx) => {
+    if (isFirst) await ctx.waitForSignal("never");
+    return "grown";
+  });
+  const parent = workflow({ ...once, name: "parent" }, (ctx) => ctx.call(child));
+  engine.register(child);
+  const id = await engine.start(parent);
+  await engine.idle();
+  await engine.tell(id, "cancel");
+  await engine.pass(1_000);
+  expect((await engine.list()).map(({ status }) => status)).toEqual(["cancelled", "cancelled"]);
+  isFirst = false;
+  expect(await redrive(engine, id)).toBe("completed");
+  expect(await engine.output(id)).toBe("grown");
+});
