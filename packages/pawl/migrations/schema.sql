@@ -680,7 +680,7 @@ end
 $function$;
 
 create function pawl.claim_runs_v1(p_shard smallint, p_worker uuid, p_limit integer, p_suspects boolean, p_begin boolean, p_queues text[], p_workflows text[], p_versions integer[], p_crash_limits smallint[], p_after_priorities integer[], p_after_ms double precision[], p_after_ids uuid[])
- RETURNS TABLE(run_id uuid, epoch integer, last_seq integer, attempt integer, failures smallint, told boolean, workflow text, version integer, queue text, priority integer, ready_ms double precision, key text, parent_id uuid, root_id uuid, depth integer, input text, notes text, created_ms double precision, deadline_ms double precision, retry text, raw boolean, tags text[])
+ RETURNS TABLE(run_id uuid, epoch integer, last_seq integer, attempt integer, failures smallint, told boolean, workflow text, version integer, queue text, priority integer, ready_ms double precision, key text, parent_id uuid, root_id uuid, depth integer, input text, notes text, created_ms double precision, deadline_ms double precision, retry text, raw boolean, tags text[], left_out boolean)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
  SET plan_cache_mode TO 'force_generic_plan'
@@ -790,15 +790,18 @@ begin
         from gone g
     ), claimed as materialized (
       select r.id, r.workflow, r.version, r.queue, r.key, r.parent_id, r.root_id, r.depth, r.input, r.input_notes,
-             r.created_at, r.deadline_at, r.retry, r.raw, r.tags
+             r.created_at, r.deadline_at, r.retry, r.raw, r.tags,
+             sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
+               over (rows unbounded preceding) > 8000000 as left_out
         from "pawl".run r
        where r.shard = p_shard and r.id = any (array(select g.run_id from gone g))
     )
     select g.run_id, g.epoch, g.last_seq, g.attempt, g.failures, g.told,
            r.workflow, r.version, r.queue, g.priority, floor(extract(epoch from g.ready_at) * 1000)::float8, r.key,
-           r.parent_id, r.root_id, r.depth, r.input::text, r.input_notes::text,
+           r.parent_id, r.root_id, r.depth, case when not r.left_out then r.input::text end,
+           case when not r.left_out then r.input_notes::text end,
            floor(extract(epoch from r.created_at) * 1000)::float8, floor(extract(epoch from r.deadline_at) * 1000)::float8,
-           r.retry::text, r.raw, r.tags
+           r.retry::text, r.raw, r.tags, r.left_out
       from gone g
       join claimed r on r.id = g.run_id;
 
@@ -820,7 +823,7 @@ begin
 
   return query select null::uuid, null::integer, null::integer, null::integer, null::smallint, v_suspects_waiting,
     null, null::integer, null, null::integer, null::float8, null, null::uuid, null::uuid, null::integer, null, null,
-    floor(extract(epoch from v_now) * 1000)::float8, null::float8, null, null::boolean, null::text[];
+    floor(extract(epoch from v_now) * 1000)::float8, null::float8, null, null::boolean, null::text[], null::boolean;
 end
 $function$;
 
