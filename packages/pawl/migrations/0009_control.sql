@@ -252,6 +252,8 @@ begin
     v_start := v_parked.due_at;
   elsif v_room.epoch > 0 then
     v_start := least(v_start, v_run.deadline_at);
+  else
+    v_start := least(v_start, v_run.expires_at, v_run.deadline_at);
   end if;
   if v_start > v_now then
     insert into {schema}.parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes, suspicion,

@@ -1782,7 +1782,7 @@ begin
   ), delayed as (
     insert into "pawl".parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes,
                                  suspicion, reason, wants)
-    select p_shard, b.id, p_now, b.start_at, 0, 0, 1, 0, 0, 0, 'delayed', '{cancel,pause}'::text[]
+    select p_shard, b.id, p_now, least(b.start_at, b.expires_at), 0, 0, 1, 0, 0, 0, 'delayed', '{cancel,pause}'::text[]
       from born b
      where b.start_at > p_now
   ), now_ready as (
@@ -2128,6 +2128,8 @@ begin
     v_start := v_parked.due_at;
   elsif v_room.epoch > 0 then
     v_start := least(v_start, v_run.deadline_at);
+  else
+    v_start := least(v_start, v_run.expires_at, v_run.deadline_at);
   end if;
   if v_start > v_now then
     insert into "pawl".parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes, suspicion,
@@ -2173,7 +2175,7 @@ begin
   select array_agg(r.run_id) into v_resumed from resumed r;
 
   with delayed as materialized (
-    select p.place, r.start_at
+    select p.place, r.due_at
       from unnest(v_resumed) w (run_id)
      cross join lateral (
        select p.ctid as place
@@ -2181,14 +2183,14 @@ begin
         where p.shard = p_shard and p.run_id = w.run_id and p.reason = 'paused' and p.epoch = 0
           for update) p
      cross join lateral (
-       select r.start_at
+       select r.start_at, least(r.start_at, r.expires_at, r.deadline_at) as due_at
          from "pawl".run r
         where r.shard = p_shard and r.id = w.run_id
        offset 0) r
      where r.start_at > p_now
   ), still as (
     update "pawl".parked p
-       set reason = 'delayed', due_at = d.start_at, wants = '{cancel,pause}', last_seq = p.last_seq + 1, parked_at = p_now
+       set reason = 'delayed', due_at = d.due_at, wants = '{cancel,pause}', last_seq = p.last_seq + 1, parked_at = p_now
       from delayed d
      where p.ctid = d.place
     returning p.run_id, p.last_seq

@@ -122,7 +122,7 @@ export function reschedule(
 
   if (room.kind === "parked" && room.reason !== "delayed" && room.reason !== "retry") return "rescheduled";
   const dueAt = isTimed
-    ? earliest(startAt ?? now, room.epoch > 0 ? run.deadlineAt : null)
+    ? earliest(startAt ?? now, earliest(room.epoch > 0 ? null : run.expiresAt, run.deadlineAt))
     : room.kind === "parked"
       ? room.dueAt
       : null;

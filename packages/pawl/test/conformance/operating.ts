@@ -297,6 +297,44 @@ export function describeOperating(test: StoreTest): void {
       expect(await world.kinds(runId)).toEqual(["timed_out"]);
     });
 
+    for (const [limit, status] of [
+      ["deadlineAt", "timed_out"],
+      ["expiresAt", "expired"],
+    ] as const) {
+      const wait = async (world: World, runId: string): Promise<void> => {
+        await world.clock.advance("1s");
+        expect(await world.store.wakeDue(10)).toMatchObject({ woken: 1 });
+        expect((await world.claim(await world.worker())).runs).toEqual([]);
+        await world.sweep();
+        expect(await world.store.getRun(runId)).toMatchObject({ status, endedAt: await world.now() });
+      };
+
+      test(`a delayed run ends as ${status} when it is time, not when it would have begun`, async ({
+        world,
+      }) => {
+        const now = await world.now();
+        const runId = await world.start({ startAt: now + 60_000, [limit]: now + 1_000 });
+        await wait(world, runId);
+      });
+
+      test(`a run that is put off ends as ${status} when it is time`, async ({ world }) => {
+        const now = await world.now();
+        const runId = await world.start({ [limit]: now + 1_000 });
+        await world.store.reschedule({ runId, priority: undefined, startAt: now + 60_000 });
+        await wait(world, runId);
+      });
+
+      test(`a delayed run that is paused and resumed ends as ${status} when it is time`, async ({
+        world,
+      }) => {
+        const now = await world.now();
+        const runId = await world.start({ startAt: now + 60_000, [limit]: now + 1_000 });
+        await world.tell(runId, "pause");
+        await world.tell(runId, "resume");
+        await wait(world, runId);
+      });
+    }
+
     test("a run that has expired is not claimed, before the sweep has been there", async ({ world }) => {
       await world.start({ expiresAt: (await world.now()) + 1_000 });
       const fresh = await world.start({ expiresAt: (await world.now()) + 1_001 });
