@@ -1408,8 +1408,11 @@ begin
          floor(extract(epoch from e.began_at) * 1000)::float8,
          floor(extract(epoch from e.due_at) * 1000)::float8,
          e.worker_id
-    from "pawl".event e
-   where e.shard = p_shard and e.run_id = p_run and e.seq > p_after_seq
+    from (select e.*, sum(coalesce(octet_length(e.data::text), 0) + coalesce(octet_length(e.notes::text), 0))
+                        over (order by e.seq rows between unbounded preceding and 1 preceding) as bytes_before
+            from "pawl".event e
+           where e.shard = p_shard and e.run_id = p_run and e.seq > p_after_seq) e
+   where (e.bytes_before >= 8000000) is not true
    order by e.seq;
 end
 $function$;
