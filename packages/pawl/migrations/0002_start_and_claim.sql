@@ -43,7 +43,7 @@ begin
   ), delayed as (
     insert into {schema}.parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes,
                                  suspicion, reason, wants)
-    select p_shard, b.id, p_now, b.start_at, 0, 0, 1, 0, 0, 0, 'delayed', '{cancel,pause}'::text[]
+    select p_shard, b.id, p_now, least(b.start_at, b.expires_at), 0, 0, 1, 0, 0, 0, 'delayed', '{cancel,pause}'::text[]
       from born b
      where b.start_at > p_now
   ), now_ready as (
@@ -186,6 +186,8 @@ $$;
 -- Locks: the worker's row (key share: a sweep that ends it waits or skips), then ready rows (skip locked). p_lease_ms: the
 -- worker's lease while it holds something; one that rests has another until now.
 -- Index: ready_claim, ready_suspect, run_pkey.
+-- An answer carries inputs up to some bytes together, in no order; what is left out its holder asks for by itself. Their
+-- sizes are known without reading them.
 -- The last row answered is a footer: run_id null, told = suspects are waiting, and the time.
 create function {schema}.claim_runs_v1(
   p_shard smallint, p_worker uuid, p_limit integer, p_suspects boolean, p_begin boolean,
@@ -195,7 +197,7 @@ returns table (
   run_id uuid, epoch integer, last_seq integer, attempt integer, failures smallint, told boolean,
   workflow text, version integer, queue text, priority integer, ready_ms float8, key text,
   parent_id uuid, root_id uuid, depth integer, input text, notes text, created_ms float8, deadline_ms float8,
-  retry text, raw boolean, tags text[])
+  retry text, raw boolean, tags text[], left_out boolean)
 language plpgsql
 set search_path = pg_catalog
 set plan_cache_mode = force_generic_plan
@@ -313,15 +315,18 @@ begin
         from gone g
     ), claimed as materialized (
       select r.id, r.workflow, r.version, r.queue, r.key, r.parent_id, r.root_id, r.depth, r.input, r.input_notes,
-             r.created_at, r.deadline_at, r.retry, r.raw, r.tags
+             r.created_at, r.deadline_at, r.retry, r.raw, r.tags,
+             sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
+               over (rows unbounded preceding) > 8000000 as left_out
         from {schema}.run r
        where r.shard = p_shard and r.id = any (array(select g.run_id from gone g))
     )
     select g.run_id, g.epoch, g.last_seq, g.attempt, g.failures, g.told,
            r.workflow, r.version, r.queue, g.priority, floor(extract(epoch from g.ready_at) * 1000)::float8, r.key,
-           r.parent_id, r.root_id, r.depth, r.input::text, r.input_notes::text,
+           r.parent_id, r.root_id, r.depth, case when not r.left_out then r.input::text end,
+           case when not r.left_out then r.input_notes::text end,
            floor(extract(epoch from r.created_at) * 1000)::float8, floor(extract(epoch from r.deadline_at) * 1000)::float8,
-           r.retry::text, r.raw, r.tags
+           r.retry::text, r.raw, r.tags, r.left_out
       from gone g
       join claimed r on r.id = g.run_id;
 
@@ -343,7 +348,7 @@ begin
 
   return query select null::uuid, null::integer, null::integer, null::integer, null::smallint, v_suspects_waiting,
     null, null::integer, null, null::integer, null::float8, null, null::uuid, null::uuid, null::integer, null, null,
-    floor(extract(epoch from v_now) * 1000)::float8, null::float8, null, null::boolean, null::text[];
+    floor(extract(epoch from v_now) * 1000)::float8, null::float8, null, null::boolean, null::text[], null::boolean;
 end
 $$;
 

@@ -17,6 +17,7 @@ $$;
 
 -- Ends runs that are in no room any more: the run's row, its parent's message, the hint. Answers the live parents to wake.
 -- p_epochs, p_attempts: as they were in the room, for a redrive to go on from.
+-- A child that was redriven ends again: its parent hears of that unless it has heard of the earlier end.
 create function {schema}.finish_runs_v1(
   p_shard smallint, p_now timestamptz, p_runs uuid[], p_epochs integer[], p_attempts integer[], p_statuses text[],
   p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[])
@@ -57,7 +58,9 @@ begin
                     where parent.shard = p_shard and parent.id = d.parent_id and parent.status is null
                    offset 0)
        and d.parent_id <> all (p_runs)
-    on conflict do nothing
+    on conflict (shard, run_id, id) do update
+       set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
+     where inbox.taken_seq is null
     returning run_id
   )
   select array_agg(distinct t.run_id) into v_parents from told t;
@@ -288,7 +291,7 @@ begin
   select array_agg(r.run_id) into v_resumed from resumed r;
 
   with delayed as materialized (
-    select p.place, r.start_at
+    select p.place, r.due_at
       from unnest(v_resumed) w (run_id)
      cross join lateral (
        select p.ctid as place
@@ -296,14 +299,14 @@ begin
         where p.shard = p_shard and p.run_id = w.run_id and p.reason = 'paused' and p.epoch = 0
           for update) p
      cross join lateral (
-       select r.start_at
+       select r.start_at, least(r.start_at, r.expires_at, r.deadline_at) as due_at
          from {schema}.run r
         where r.shard = p_shard and r.id = w.run_id
        offset 0) r
      where r.start_at > p_now
   ), still as (
     update {schema}.parked p
-       set reason = 'delayed', due_at = d.start_at, wants = '{cancel,pause}', last_seq = p.last_seq + 1, parked_at = p_now
+       set reason = 'delayed', due_at = d.due_at, wants = '{cancel,pause}', last_seq = p.last_seq + 1, parked_at = p_now
       from delayed d
      where p.ctid = d.place
     returning p.run_id, p.last_seq

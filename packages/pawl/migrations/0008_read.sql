@@ -1,7 +1,8 @@
 -- Reading. Functions too, since only a function carries its planner settings with it: a plan made while a table was small
 -- would read the table for as long as the connection lasts.
 
--- A run's history, unfenced, in order. Index: event_pkey.
+-- A run's history, unfenced, in order: up to some bytes and one fact more, so that any line carries it in time. The rest is
+-- asked for after that. Their sizes are known without reading them. Index: event_pkey.
 create function {schema}.load_history_v1(p_shard smallint, p_run uuid, p_after_seq integer)
 returns table (seq integer, kind text, name text, attempt integer, data text, notes text,
                at_ms float8, began_ms float8, due_ms float8, worker_id uuid)
@@ -19,8 +20,11 @@ begin
          floor(extract(epoch from e.began_at) * 1000)::float8,
          floor(extract(epoch from e.due_at) * 1000)::float8,
          e.worker_id
-    from {schema}.event e
-   where e.shard = p_shard and e.run_id = p_run and e.seq > p_after_seq
+    from (select e.*, sum(coalesce(octet_length(e.data::text), 0) + coalesce(octet_length(e.notes::text), 0))
+                        over (order by e.seq rows between unbounded preceding and 1 preceding) as bytes_before
+            from {schema}.event e
+           where e.shard = p_shard and e.run_id = p_run and e.seq > p_after_seq) e
+   where (e.bytes_before >= 8000000) is not true
    order by e.seq;
 end
 $$;

@@ -121,29 +121,68 @@ begin
   ), gone as (
     delete from {schema}.stopped s where s.shard = p_shard and s.run_id = any (v_redriven)
     returning s.run_id, s.error_code
-  ), life as materialized (
-    select b.id, b.epoch, b.attempt + (b.epoch > 0)::integer as attempt, {schema}.newest_seq_v1(p_shard, b.id) + 1 as seq,
-           coalesce(g.error_code = 'WORKER_CRASHED', false)::integer * 2 as suspicion
-      from back b
-      left join gone g on g.run_id = b.id
+  )
+  select array_agg((b.id, b.epoch, 0, b.attempt + (b.epoch > 0)::integer, 0, 0,
+                    coalesce(g.error_code = 'WORKER_CRASHED', false)::integer * 2, true)::{schema}.room)
+    into v_rooms
+    from back b
+    left join gone g on g.run_id = b.id;
+
+  perform {schema}.hear_children_v1(p_shard, v_now, v_redriven);
+  with life as materialized (
+    select r.run_id, r.epoch, {schema}.newest_seq_v1(p_shard, r.run_id) + 1 as seq, r.attempt, r.suspicion
+      from unnest(v_rooms) r
   ), fact as (
     insert into {schema}.event (shard, run_id, seq, at, kind)
-    select p_shard, l.id, l.seq, v_now, 'redriven' from life l
+    select p_shard, l.run_id, l.seq, v_now, 'redriven' from life l
   )
-  select array_agg((l.id, l.epoch, l.seq, l.attempt, 0, 0, l.suspicion, true)::{schema}.room) into v_rooms from life l;
+  select array_agg((l.run_id, l.epoch, l.seq, l.attempt, 0, 0, l.suspicion, true)::{schema}.room) into v_rooms from life l;
+  perform {schema}.put_ready_v1(p_shard, v_now, v_rooms);
+end
+$$;
 
-  -- Children that ended meanwhile could not tell.
+-- Tells these runs of children that ended while they did not live. How those ended that did not complete becomes a fact at
+-- once: it belongs to the life before, and so is tried again. A child that lives again has nothing to tell yet.
+create function {schema}.hear_children_v1(p_shard smallint, p_now timestamptz, p_runs uuid[])
+returns void
+language plpgsql
+as $$
+begin
   insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data, notes)
-  select p_shard, c.parent_id, c.id, v_now, 'child', c.parent_request,
+  select p_shard, c.parent_id, c.id, p_now, 'child', c.parent_request,
          {schema}.child_end_v1(c.id, c.status, c.output, c.error), {schema}.child_notes_v1(c.output_notes, c.error_notes)
-    from unnest(v_redriven) p (id)
+    from unnest(p_runs) p (id)
    cross join lateral (
      select c.parent_id, c.id, c.parent_request, c.status, c.output, c.output_notes, c.error, c.error_notes
        from {schema}.run c
       where c.shard = p_shard and c.parent_id = p.id and c.status is not null
      offset 0) c
-  on conflict do nothing;
-  perform {schema}.put_ready_v1(p_shard, v_now, v_rooms);
+  on conflict (shard, run_id, id) do update
+     set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
+   where inbox.taken_seq is null;
+
+  with unread as materialized (
+    select i.place, i.run_id, i.id, i.name, i.data, i.notes, c.status
+      from unnest(p_runs) p (id)
+     cross join lateral (
+       select i.ctid as place, i.run_id, i.id, i.name, i.data, i.notes
+         from {schema}.inbox i
+        where i.shard = p_shard and i.run_id = p.id and i.taken_seq is null and i.topic = 'child'
+          for update) i
+     cross join lateral (
+       select c.status from {schema}.run c where c.shard = p_shard and c.id = i.id offset 0) c
+  ), failed as materialized (
+    select u.place, u.run_id, u.name, u.data, u.notes, {schema}.newest_seq_v1(p_shard, u.run_id)
+             + (row_number() over (partition by u.run_id order by u.id))::integer as seq
+      from unread u
+     where u.status <> 'completed'
+  ), taken as (
+    update {schema}.inbox i set taken_seq = f.seq from failed f where i.ctid = f.place
+  ), void as (
+    delete from {schema}.inbox i using unread u where i.ctid = u.place and u.status is null
+  )
+  insert into {schema}.event (shard, run_id, seq, at, kind, name, data, notes)
+  select p_shard, f.run_id, f.seq, p_now, 'child_ended', f.name, f.data, f.notes from failed f;
 end
 $$;
 
@@ -213,6 +252,8 @@ begin
     v_start := v_parked.due_at;
   elsif v_room.epoch > 0 then
     v_start := least(v_start, v_run.deadline_at);
+  else
+    v_start := least(v_start, v_run.expires_at, v_run.deadline_at);
   end if;
   if v_start > v_now then
     insert into {schema}.parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes, suspicion,

@@ -1003,7 +1003,7 @@ begin
     select p_shard, c.id, (left(c.id::text, 24) || right(c.parent_id::text, 12))::uuid, p_now, 'cancel', '{"reason":"parent"}'::json
       from "pawl".run c
      where c.shard = p_shard and c.id = any (p_children) and (c.parent_id = any (p_parents)) is true and c.status is null
-    on conflict do nothing
+    on conflict (shard, run_id, id) do update set sent_at = excluded.sent_at, taken_seq = null
     returning run_id
   )
   select array_agg(t.run_id) into v_told from told t;
@@ -1158,7 +1158,7 @@ end
 $function$;
 
 create function pawl.claim_runs_v1(p_shard smallint, p_worker uuid, p_limit integer, p_suspects boolean, p_begin boolean, p_queues text[], p_workflows text[], p_versions integer[], p_crash_limits smallint[], p_after_priorities integer[], p_after_ms double precision[], p_after_ids uuid[], p_lease_ms integer)
- RETURNS TABLE(run_id uuid, epoch integer, last_seq integer, attempt integer, failures smallint, told boolean, workflow text, version integer, queue text, priority integer, ready_ms double precision, key text, parent_id uuid, root_id uuid, depth integer, input text, notes text, created_ms double precision, deadline_ms double precision, retry text, raw boolean, tags text[])
+ RETURNS TABLE(run_id uuid, epoch integer, last_seq integer, attempt integer, failures smallint, told boolean, workflow text, version integer, queue text, priority integer, ready_ms double precision, key text, parent_id uuid, root_id uuid, depth integer, input text, notes text, created_ms double precision, deadline_ms double precision, retry text, raw boolean, tags text[], left_out boolean)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
  SET plan_cache_mode TO 'force_generic_plan'
@@ -1276,15 +1276,18 @@ begin
         from gone g
     ), claimed as materialized (
       select r.id, r.workflow, r.version, r.queue, r.key, r.parent_id, r.root_id, r.depth, r.input, r.input_notes,
-             r.created_at, r.deadline_at, r.retry, r.raw, r.tags
+             r.created_at, r.deadline_at, r.retry, r.raw, r.tags,
+             sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
+               over (rows unbounded preceding) > 8000000 as left_out
         from "pawl".run r
        where r.shard = p_shard and r.id = any (array(select g.run_id from gone g))
     )
     select g.run_id, g.epoch, g.last_seq, g.attempt, g.failures, g.told,
            r.workflow, r.version, r.queue, g.priority, floor(extract(epoch from g.ready_at) * 1000)::float8, r.key,
-           r.parent_id, r.root_id, r.depth, r.input::text, r.input_notes::text,
+           r.parent_id, r.root_id, r.depth, case when not r.left_out then r.input::text end,
+           case when not r.left_out then r.input_notes::text end,
            floor(extract(epoch from r.created_at) * 1000)::float8, floor(extract(epoch from r.deadline_at) * 1000)::float8,
-           r.retry::text, r.raw, r.tags
+           r.retry::text, r.raw, r.tags, r.left_out
       from gone g
       join claimed r on r.id = g.run_id;
 
@@ -1306,7 +1309,7 @@ begin
 
   return query select null::uuid, null::integer, null::integer, null::integer, null::smallint, v_suspects_waiting,
     null, null::integer, null, null::integer, null::float8, null, null::uuid, null::uuid, null::integer, null, null,
-    floor(extract(epoch from v_now) * 1000)::float8, null::float8, null, null::boolean, null::text[];
+    floor(extract(epoch from v_now) * 1000)::float8, null::float8, null, null::boolean, null::text[], null::boolean;
 end
 $function$;
 
@@ -1566,13 +1569,58 @@ begin
                     where parent.shard = p_shard and parent.id = d.parent_id and parent.status is null
                    offset 0)
        and d.parent_id <> all (p_runs)
-    on conflict do nothing
+    on conflict (shard, run_id, id) do update
+       set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
+     where inbox.taken_seq is null
     returning run_id
   )
   select array_agg(distinct t.run_id) into v_parents from told t;
 
   perform "pawl".hint_runs_v1('e', p_runs);
   return v_parents;
+end
+$function$;
+
+create function pawl.hear_children_v1(p_shard smallint, p_now timestamp with time zone, p_runs uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into "pawl".inbox (shard, run_id, id, sent_at, topic, name, data, notes)
+  select p_shard, c.parent_id, c.id, p_now, 'child', c.parent_request,
+         "pawl".child_end_v1(c.id, c.status, c.output, c.error), "pawl".child_notes_v1(c.output_notes, c.error_notes)
+    from unnest(p_runs) p (id)
+   cross join lateral (
+     select c.parent_id, c.id, c.parent_request, c.status, c.output, c.output_notes, c.error, c.error_notes
+       from "pawl".run c
+      where c.shard = p_shard and c.parent_id = p.id and c.status is not null
+     offset 0) c
+  on conflict (shard, run_id, id) do update
+     set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
+   where inbox.taken_seq is null;
+
+  with unread as materialized (
+    select i.place, i.run_id, i.id, i.name, i.data, i.notes, c.status
+      from unnest(p_runs) p (id)
+     cross join lateral (
+       select i.ctid as place, i.run_id, i.id, i.name, i.data, i.notes
+         from "pawl".inbox i
+        where i.shard = p_shard and i.run_id = p.id and i.taken_seq is null and i.topic = 'child'
+          for update) i
+     cross join lateral (
+       select c.status from "pawl".run c where c.shard = p_shard and c.id = i.id offset 0) c
+  ), failed as materialized (
+    select u.place, u.run_id, u.name, u.data, u.notes, "pawl".newest_seq_v1(p_shard, u.run_id)
+             + (row_number() over (partition by u.run_id order by u.id))::integer as seq
+      from unread u
+     where u.status <> 'completed'
+  ), taken as (
+    update "pawl".inbox i set taken_seq = f.seq from failed f where i.ctid = f.place
+  ), void as (
+    delete from "pawl".inbox i using unread u where i.ctid = u.place and u.status is null
+  )
+  insert into "pawl".event (shard, run_id, seq, at, kind, name, data, notes)
+  select p_shard, f.run_id, f.seq, p_now, 'child_ended', f.name, f.data, f.notes from failed f;
 end
 $function$;
 
@@ -1893,8 +1941,11 @@ begin
          floor(extract(epoch from e.began_at) * 1000)::float8,
          floor(extract(epoch from e.due_at) * 1000)::float8,
          e.worker_id
-    from "pawl".event e
-   where e.shard = p_shard and e.run_id = p_run and e.seq > p_after_seq
+    from (select e.*, sum(coalesce(octet_length(e.data::text), 0) + coalesce(octet_length(e.notes::text), 0))
+                        over (order by e.seq rows between unbounded preceding and 1 preceding) as bytes_before
+            from "pawl".event e
+           where e.shard = p_shard and e.run_id = p_run and e.seq > p_after_seq) e
+   where (e.bytes_before >= 8000000) is not true
    order by e.seq;
 end
 $function$;
@@ -2267,7 +2318,7 @@ begin
   ), delayed as (
     insert into "pawl".parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes,
                                  suspicion, reason, wants)
-    select p_shard, b.id, p_now, b.start_at, 0, 0, 1, 0, 0, 0, 'delayed', '{cancel,pause}'::text[]
+    select p_shard, b.id, p_now, least(b.start_at, b.expires_at), 0, 0, 1, 0, 0, 0, 'delayed', '{cancel,pause}'::text[]
       from born b
      where b.start_at > p_now
   ), now_ready as (
@@ -2502,28 +2553,22 @@ begin
   ), gone as (
     delete from "pawl".stopped s where s.shard = p_shard and s.run_id = any (v_redriven)
     returning s.run_id, s.error_code
-  ), life as materialized (
-    select b.id, b.epoch, b.attempt + (b.epoch > 0)::integer as attempt, "pawl".newest_seq_v1(p_shard, b.id) + 1 as seq,
-           coalesce(g.error_code = 'WORKER_CRASHED', false)::integer * 2 as suspicion
-      from back b
-      left join gone g on g.run_id = b.id
+  )
+  select array_agg((b.id, b.epoch, 0, b.attempt + (b.epoch > 0)::integer, 0, 0,
+                    coalesce(g.error_code = 'WORKER_CRASHED', false)::integer * 2, true)::"pawl".room)
+    into v_rooms
+    from back b
+    left join gone g on g.run_id = b.id;
+
+  perform "pawl".hear_children_v1(p_shard, v_now, v_redriven);
+  with life as materialized (
+    select r.run_id, r.epoch, "pawl".newest_seq_v1(p_shard, r.run_id) + 1 as seq, r.attempt, r.suspicion
+      from unnest(v_rooms) r
   ), fact as (
     insert into "pawl".event (shard, run_id, seq, at, kind)
-    select p_shard, l.id, l.seq, v_now, 'redriven' from life l
+    select p_shard, l.run_id, l.seq, v_now, 'redriven' from life l
   )
-  select array_agg((l.id, l.epoch, l.seq, l.attempt, 0, 0, l.suspicion, true)::"pawl".room) into v_rooms from life l;
-
-  -- Children that ended meanwhile could not tell.
-  insert into "pawl".inbox (shard, run_id, id, sent_at, topic, name, data, notes)
-  select p_shard, c.parent_id, c.id, v_now, 'child', c.parent_request,
-         "pawl".child_end_v1(c.id, c.status, c.output, c.error), "pawl".child_notes_v1(c.output_notes, c.error_notes)
-    from unnest(v_redriven) p (id)
-   cross join lateral (
-     select c.parent_id, c.id, c.parent_request, c.status, c.output, c.output_notes, c.error, c.error_notes
-       from "pawl".run c
-      where c.shard = p_shard and c.parent_id = p.id and c.status is not null
-     offset 0) c
-  on conflict do nothing;
+  select array_agg((l.run_id, l.epoch, l.seq, l.attempt, 0, 0, l.suspicion, true)::"pawl".room) into v_rooms from life l;
   perform "pawl".put_ready_v1(p_shard, v_now, v_rooms);
 end
 $function$;
@@ -2619,6 +2664,8 @@ begin
     v_start := v_parked.due_at;
   elsif v_room.epoch > 0 then
     v_start := least(v_start, v_run.deadline_at);
+  else
+    v_start := least(v_start, v_run.expires_at, v_run.deadline_at);
   end if;
   if v_start > v_now then
     insert into "pawl".parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes, suspicion,
@@ -2664,7 +2711,7 @@ begin
   select array_agg(r.run_id) into v_resumed from resumed r;
 
   with delayed as materialized (
-    select p.place, r.start_at
+    select p.place, r.due_at
       from unnest(v_resumed) w (run_id)
      cross join lateral (
        select p.ctid as place
@@ -2672,14 +2719,14 @@ begin
         where p.shard = p_shard and p.run_id = w.run_id and p.reason = 'paused' and p.epoch = 0
           for update) p
      cross join lateral (
-       select r.start_at
+       select r.start_at, least(r.start_at, r.expires_at, r.deadline_at) as due_at
          from "pawl".run r
         where r.shard = p_shard and r.id = w.run_id
        offset 0) r
      where r.start_at > p_now
   ), still as (
     update "pawl".parked p
-       set reason = 'delayed', due_at = d.start_at, wants = '{cancel,pause}', last_seq = p.last_seq + 1, parked_at = p_now
+       set reason = 'delayed', due_at = d.due_at, wants = '{cancel,pause}', last_seq = p.last_seq + 1, parked_at = p_now
       from delayed d
      where p.ctid = d.place
     returning p.run_id, p.last_seq

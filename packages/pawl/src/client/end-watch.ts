@@ -42,6 +42,8 @@ export function createEndWatch(
   let pollMs = firstPollMs;
   let pollAt = 0;
   let lookedAt = Number.NEGATIVE_INFINITY;
+  /** Runs to a call. An answer can be too large to come in time: after a failure it is asked for in smaller parts. */
+  let lookSize = mostPerLook;
   let isClosed = false;
   let unsubscribe = (): void => {};
 
@@ -58,8 +60,14 @@ export function createEndWatch(
     // Before the look: a hint that comes while it is under way asks for another one.
     toLook.clear();
     try {
-      for (let at = 0; at < runIds.length; at += mostPerLook) await look(runIds.slice(at, at + mostPerLook));
+      for (let at = 0; at < runIds.length;) {
+        const part = runIds.slice(at, at + lookSize);
+        at += part.length;
+        await look(part);
+        lookSize = Math.min(mostPerLook, lookSize * 2);
+      }
     } catch (error) {
+      lookSize = Math.ceil(lookSize / 4);
       for (const runId of runIds) toLook.add(runId);
       throw error;
     }

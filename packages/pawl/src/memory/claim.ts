@@ -1,10 +1,14 @@
 import { PawlError } from "../core/error.ts";
 import type { RunId } from "../core/ids.ts";
+import { byteLength } from "../core/name.ts";
 import type { Claim, ClaimRequest, ClaimedRun, Lane, Lease, Mark } from "../store/lease.ts";
 import { heldRun } from "./fence.ts";
 import { compareMarks, laneOf, moveToLease, numbersOf } from "./rooms.ts";
 import { runOf, type State } from "./state.ts";
 import { isOverdue } from "./workers.ts";
+
+/** One answer carries no more than this of inputs. */
+const mostInputBytes = 8_000_000;
 
 export function claimRuns(state: State, request: ClaimRequest): Claim {
   const worker = state.workers.get(request.workerId);
@@ -32,8 +36,14 @@ export function claimRuns(state: State, request: ClaimRequest): Claim {
     worker.heardAt = state.now();
     worker.leaseMs = leaseMs;
   }
+  let bytes = 0;
+  const runs = places.map(({ mark, lane }): ClaimedRun => {
+    const run = claimRun(state, request, lane, mark);
+    bytes += byteLength(run.input?.json ?? "") + byteLength(run.input?.notes ?? "");
+    return bytes > mostInputBytes ? { ...run, input: null, isInputLeftOut: true } : run;
+  });
   return {
-    runs: places.map(({ mark, lane }) => claimRun(state, request, lane, mark)),
+    runs,
     suspectsWaiting: lanes.some((lane) => laneOf(state, lane, true).size > 0),
     now: state.now(),
   };
@@ -71,6 +81,7 @@ function claimRun(state: State, request: ClaimRequest, lane: Lane, mark: Mark): 
     rootId: run.rootId,
     depth: run.depth,
     input: run.input,
+    isInputLeftOut: false,
     isRaw: run.isRaw,
     tags: run.tags,
     retry: run.retry,

@@ -1,5 +1,6 @@
+import type { RunId } from "../core/ids.ts";
 import type { RunEnd } from "../store/run-record.ts";
-import { cancelFromParentId, putMessage } from "./inbox.ts";
+import { cancelFromParentId, replaceMessage } from "./inbox.ts";
 import { leaveRooms } from "./rooms.ts";
 import { runOf, type Run, type State } from "./state.ts";
 
@@ -12,10 +13,7 @@ export function closeRun(state: State, run: Run, end: RunEnd): readonly Run[] {
   const told: Run[] = [];
 
   const parent = run.parentId === null ? undefined : state.runs.get(run.parentId);
-  if (parent?.room) {
-    tellParent(state, parent, run, end);
-    told.push(parent);
-  }
+  if (parent?.room && tellParent(state, parent, run, end)) told.push(parent);
 
   if (end.status === "cancelled" || end.status === "timed_out") {
     for (const childId of run.childIds) {
@@ -23,18 +21,25 @@ export function closeRun(state: State, run: Run, end: RunEnd): readonly Run[] {
       if (!child.room) continue;
       const id = cancelFromParentId(childId, run.id);
       const data = { json: `{"reason":"parent"}`, notes: null };
-      putMessage(state, child, { id, topic: "cancel", name: null, data, idempotencyKey: null });
+      // One of an earlier life may be there.
+      replaceMessage(state, child, { id, topic: "cancel", name: null, data, idempotencyKey: null });
       told.push(child);
     }
   }
   return told;
 }
 
-/** Leaves word of how a child ended. */
-export function tellParent(state: State, parent: Run, child: Run, end: RunEnd): void {
-  const data = { json: childEndedJson(child.id, end), notes: childEndedNotes(end) };
+/** Leaves word of how a child ended, unless an earlier end of it has been heard of: then answers false. */
+export function tellParent(state: State, parent: Run, child: Run, end: RunEnd): boolean {
   const { id, parentRequest: name } = child;
-  putMessage(state, parent, { id, topic: "child", name, data, idempotencyKey: null });
+  if (hasHeardOf(parent, id)) return false;
+  const data = { json: childEndedJson(child.id, end), notes: childEndedNotes(end) };
+  replaceMessage(state, parent, { id, topic: "child", name, data, idempotencyKey: null });
+  return true;
+}
+
+function hasHeardOf(parent: Run, childId: RunId): boolean {
+  return (parent.inbox.get(childId)?.takenSeq ?? null) !== null;
 }
 
 /** Output and error go in as the JSON text they are, so that nothing is lost in between. */

@@ -4,11 +4,12 @@ import type { Payload } from "../core/json.ts";
 import type { Rescheduling } from "../store/run-record.ts";
 import type { RedriveAnswer } from "../store/store.ts";
 import { closeRun, tellParent } from "./close-run.ts";
-import { hasUnread, takeMessage } from "./inbox.ts";
+import { hasUnread, removeMessage, takeMessage } from "./inbox.ts";
 import { errorCodeOf } from "./read.ts";
 import { appendEvent } from "./record.ts";
 import { earliest, moveToParked, moveToReady, numbersOf } from "./rooms.ts";
-import { runOf, type Room, type Run, type State } from "./state.ts";
+import { compareText } from "./sorted-list.ts";
+import { runOf, type EndedRun, type Room, type Run, type State } from "./state.ts";
 import { wake } from "./wake.ts";
 
 export function terminate(
@@ -36,33 +37,35 @@ export function terminate(
 }
 
 export function redrive(state: State, runIds: readonly RunId[]): ReadonlyMap<RunId, RedriveAnswer> {
-  const answers = new Map(runIds.map((runId) => [runId, redriveRun(state, state.runs.get(runId))]));
+  const ends = new Map<Run, EndedRun>();
+  const answers = new Map<RunId, RedriveAnswer>();
+  for (const runId of new Set(runIds)) {
+    const run = state.runs.get(runId);
+    answers.set(runId, answerRedrive(run));
+    if (!run?.end || run.end.status === "completed") continue;
+    ends.set(run, run.end);
+    run.end = null;
+  }
   // Only now: a child may be among them.
-  for (const [runId, answer] of answers) if (answer === "redriven") hearChildren(state, runOf(state, runId));
+  for (const [run, end] of ends) revive(state, run, end);
   return answers;
 }
 
-/** Children that ended while it did not live could not tell. */
-function hearChildren(state: State, run: Run): void {
-  for (const childId of run.childIds) {
-    const child = runOf(state, childId);
-    if (child.end) tellParent(state, run, child, child.end);
-  }
+function answerRedrive(run: Run | undefined): RedriveAnswer {
+  if (!run) return "missing";
+  if (!run.end) return "live";
+  return run.end.status === "completed" ? "completed" : "redriven";
 }
 
-function redriveRun(state: State, run: Run | undefined): RedriveAnswer {
-  if (!run) return "missing";
-  const { end } = run;
-  if (!end) return "live";
-  if (end.status === "completed") return "completed";
+function revive(state: State, run: Run, end: EndedRun): void {
   for (const { id, topic } of run.unread.list()) {
     // What was asked of its last life does not concern this one.
     if (topic === "cancel" || topic === "pause" || topic === "resume") takeMessage(state, run, id, 0);
   }
-  run.end = null;
   run.startAt = null;
   run.expiresAt = null;
   if (run.deadlineAt !== null && run.deadlineAt <= state.now()) run.deadlineAt = null;
+  hearChildren(state, run);
   const seq = run.newestSeq + 1;
   appendEvent(state, run, { seq, kind: "redriven", name: null, data: null });
   moveToReady(
@@ -78,7 +81,22 @@ function redriveRun(state: State, run: Run | undefined): RedriveAnswer {
     },
     true,
   );
-  return "redriven";
+}
+
+/** Children that ended while it did not live could not tell. What failed then belongs to its earlier life. */
+function hearChildren(state: State, run: Run): void {
+  for (const childId of [...run.childIds].sort(compareText)) {
+    const child = runOf(state, childId);
+    const { end } = child;
+    if (end !== null) tellParent(state, run, child, end);
+    const message = run.inbox.get(childId);
+    if (message === undefined || message.takenSeq !== null) continue;
+    const { name, data } = message;
+    const seq = run.newestSeq + 1;
+    if (end === null) removeMessage(state, run, childId);
+    else if (end.status !== "completed")
+      appendEvent(state, run, { seq, kind: "child_ended", name, data, takes: childId });
+  }
 }
 
 export function reschedule(
@@ -104,7 +122,7 @@ export function reschedule(
 
   if (room.kind === "parked" && room.reason !== "delayed" && room.reason !== "retry") return "rescheduled";
   const dueAt = isTimed
-    ? earliest(startAt ?? now, room.epoch > 0 ? run.deadlineAt : null)
+    ? earliest(startAt ?? now, earliest(room.epoch > 0 ? null : run.expiresAt, run.deadlineAt))
     : room.kind === "parked"
       ? room.dueAt
       : null;

@@ -1,6 +1,6 @@
 import type { CreateAnswer, NewRun } from "../store/run-record.ts";
 import { compareMessages } from "./inbox.ts";
-import { earliest, moveToParked, moveToReady, newNumbers } from "./rooms.ts";
+import { earliest, moveToParked, moveToReady, newNumbers, startDueAt } from "./rooms.ts";
 import { isSameInput } from "./same-input.ts";
 import { SortedList } from "./sorted-list.ts";
 import { runOf, type Run, type State } from "./state.ts";
@@ -72,7 +72,7 @@ function addRun(state: State, wanted: NewRun): void {
   if (wanted.startAt !== null && wanted.startAt > state.now()) {
     moveToParked(state, run, newNumbers, {
       reason: "delayed",
-      dueAt: wanted.startAt,
+      dueAt: startDueAt(run),
       wants: ["cancel", "pause"],
     });
   } else {

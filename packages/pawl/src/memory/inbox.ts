@@ -13,6 +13,21 @@ export function putMessage(state: State, run: Run, message: Omit<InboxMessage, "
   state.withUnread.add(run.id);
 }
 
+/** Stores a message in place of one with the same id. */
+export function replaceMessage(
+  state: State,
+  run: Run,
+  message: Omit<InboxMessage, "sentAt" | "takenSeq">,
+): void {
+  removeMessage(state, run, message.id);
+  putMessage(state, run, message);
+}
+
+export function removeMessage(state: State, run: Run, id: string): void {
+  takeMessage(state, run, id, 0);
+  run.inbox.delete(id);
+}
+
 /** Marks a message as taken by this event, unless it is taken or not there. */
 export function takeMessage(state: State, run: Run, id: string, seq: number): void {
   const message = run.inbox.get(id);

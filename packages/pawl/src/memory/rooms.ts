@@ -127,6 +127,11 @@ function unlist(state: State, run: Run, room: Room): void {
   }
 }
 
+/** When a run that waits for its start leaves `parked`: to begin, or to end because its time is up before. */
+export function startDueAt({ startAt, expiresAt, deadlineAt }: Run): number | null {
+  return earliest(startAt, earliest(expiresAt, deadlineAt));
+}
+
 export function earliest(a: number | null, b: number | null): number | null {
   if (a === null || b === null) return a ?? b;
   return Math.min(a, b);

@@ -57,6 +57,17 @@ export interface InboxMessage {
   takenSeq: number | null;
 }
 
+/** How a run ended. */
+export interface EndedRun {
+  readonly status: EndStatus;
+  readonly output: Payload | null;
+  readonly error: Payload | null;
+  readonly endedAt: number;
+  /** As they were in its last room. */
+  readonly epoch: number;
+  readonly attempt: number;
+}
+
 /** One run with all that is known of it. Its one `room` is what makes it be in exactly one. */
 export interface Run {
   readonly id: RunId;
@@ -80,15 +91,7 @@ export interface Run {
 
   /** Null once it has ended. */
   room: Room | null;
-  end: {
-    readonly status: EndStatus;
-    readonly output: Payload | null;
-    readonly error: Payload | null;
-    readonly endedAt: number;
-    /** As they were in its last room. */
-    readonly epoch: number;
-    readonly attempt: number;
-  } | null;
+  end: EndedRun | null;
 
   readonly events: Map<number, RunEvent>;
   /** The highest `seq` in `events`. */

@@ -2,7 +2,7 @@ import { cancelError } from "../core/cancel-error.ts";
 import { closeRun } from "./close-run.ts";
 import { compareMessages, hasUnread, isTold, takeMessage } from "./inbox.ts";
 import { appendEvent } from "./record.ts";
-import { hasNotBegun, moveToParked, moveToReady } from "./rooms.ts";
+import { hasNotBegun, moveToParked, moveToReady, startDueAt } from "./rooms.ts";
 import type { InboxMessage, Run, State } from "./state.ts";
 
 /** Looks at these runs' inboxes and lets what is there take effect. */
@@ -48,7 +48,11 @@ function obeyResume(state: State, run: Run): void {
   appendEvent(state, run, { seq, kind: "resumed", name: null, data: null });
   const numbers = { ...room, lastSeq: seq };
   if (room.epoch === 0 && run.startAt !== null && run.startAt > state.now()) {
-    moveToParked(state, run, numbers, { reason: "delayed", dueAt: run.startAt, wants: ["cancel", "pause"] });
+    moveToParked(state, run, numbers, {
+      reason: "delayed",
+      dueAt: startDueAt(run),
+      wants: ["cancel", "pause"],
+    });
   } else moveToReady(state, run, numbers, true);
 }
 

@@ -363,7 +363,7 @@ begin
   ), delayed as (
     insert into {schema}.parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes,
                                  suspicion, reason, wants)
-    select p_shard, b.id, p_now, b.start_at, 0, 0, 1, 0, 0, 0, 'delayed', '{cancel,pause}'::text[]
+    select p_shard, b.id, p_now, least(b.start_at, b.expires_at), 0, 0, 1, 0, 0, 0, 'delayed', '{cancel,pause}'::text[]
       from born b
      where b.start_at > p_now
   ), now_ready as (
@@ -506,6 +506,8 @@ $$;
 -- Locks: the worker's row (key share: a sweep that ends it waits or skips), then ready rows (skip locked). p_lease_ms: the
 -- worker's lease while it holds something; one that rests has another until now.
 -- Index: ready_claim, ready_suspect, run_pkey.
+-- An answer carries inputs up to some bytes together, in no order; what is left out its holder asks for by itself. Their
+-- sizes are known without reading them.
 -- The last row answered is a footer: run_id null, told = suspects are waiting, and the time.
 create function {schema}.claim_runs_v1(
   p_shard smallint, p_worker uuid, p_limit integer, p_suspects boolean, p_begin boolean,
@@ -515,7 +517,7 @@ returns table (
   run_id uuid, epoch integer, last_seq integer, attempt integer, failures smallint, told boolean,
   workflow text, version integer, queue text, priority integer, ready_ms float8, key text,
   parent_id uuid, root_id uuid, depth integer, input text, notes text, created_ms float8, deadline_ms float8,
-  retry text, raw boolean, tags text[])
+  retry text, raw boolean, tags text[], left_out boolean)
 language plpgsql
 set search_path = pg_catalog
 set plan_cache_mode = force_generic_plan
@@ -633,15 +635,18 @@ begin
         from gone g
     ), claimed as materialized (
       select r.id, r.workflow, r.version, r.queue, r.key, r.parent_id, r.root_id, r.depth, r.input, r.input_notes,
-             r.created_at, r.deadline_at, r.retry, r.raw, r.tags
+             r.created_at, r.deadline_at, r.retry, r.raw, r.tags,
+             sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
+               over (rows unbounded preceding) > 8000000 as left_out
         from {schema}.run r
        where r.shard = p_shard and r.id = any (array(select g.run_id from gone g))
     )
     select g.run_id, g.epoch, g.last_seq, g.attempt, g.failures, g.told,
            r.workflow, r.version, r.queue, g.priority, floor(extract(epoch from g.ready_at) * 1000)::float8, r.key,
-           r.parent_id, r.root_id, r.depth, r.input::text, r.input_notes::text,
+           r.parent_id, r.root_id, r.depth, case when not r.left_out then r.input::text end,
+           case when not r.left_out then r.input_notes::text end,
            floor(extract(epoch from r.created_at) * 1000)::float8, floor(extract(epoch from r.deadline_at) * 1000)::float8,
-           r.retry::text, r.raw, r.tags
+           r.retry::text, r.raw, r.tags, r.left_out
       from gone g
       join claimed r on r.id = g.run_id;
 
@@ -663,7 +668,7 @@ begin
 
   return query select null::uuid, null::integer, null::integer, null::integer, null::smallint, v_suspects_waiting,
     null, null::integer, null, null::integer, null::float8, null, null::uuid, null::uuid, null::integer, null, null,
-    floor(extract(epoch from v_now) * 1000)::float8, null::float8, null, null::boolean, null::text[];
+    floor(extract(epoch from v_now) * 1000)::float8, null::float8, null, null::boolean, null::text[], null::boolean;
 end
 $$;
 
@@ -713,6 +718,7 @@ $$;
 
 -- Ends runs that are in no room any more: the run's row, its parent's message, the hint. Answers the live parents to wake.
 -- p_epochs, p_attempts: as they were in the room, for a redrive to go on from.
+-- A child that was redriven ends again: its parent hears of that unless it has heard of the earlier end.
 create function {schema}.finish_runs_v1(
   p_shard smallint, p_now timestamptz, p_runs uuid[], p_epochs integer[], p_attempts integer[], p_statuses text[],
   p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[])
@@ -753,7 +759,9 @@ begin
                     where parent.shard = p_shard and parent.id = d.parent_id and parent.status is null
                    offset 0)
        and d.parent_id <> all (p_runs)
-    on conflict do nothing
+    on conflict (shard, run_id, id) do update
+       set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
+     where inbox.taken_seq is null
     returning run_id
   )
   select array_agg(distinct t.run_id) into v_parents from told t;
@@ -984,7 +992,7 @@ begin
   select array_agg(r.run_id) into v_resumed from resumed r;
 
   with delayed as materialized (
-    select p.place, r.start_at
+    select p.place, r.due_at
       from unnest(v_resumed) w (run_id)
      cross join lateral (
        select p.ctid as place
@@ -992,14 +1000,14 @@ begin
         where p.shard = p_shard and p.run_id = w.run_id and p.reason = 'paused' and p.epoch = 0
           for update) p
      cross join lateral (
-       select r.start_at
+       select r.start_at, least(r.start_at, r.expires_at, r.deadline_at) as due_at
          from {schema}.run r
         where r.shard = p_shard and r.id = w.run_id
        offset 0) r
      where r.start_at > p_now
   ), still as (
     update {schema}.parked p
-       set reason = 'delayed', due_at = d.start_at, wants = '{cancel,pause}', last_seq = p.last_seq + 1, parked_at = p_now
+       set reason = 'delayed', due_at = d.due_at, wants = '{cancel,pause}', last_seq = p.last_seq + 1, parked_at = p_now
       from delayed d
      where p.ctid = d.place
     returning p.run_id, p.last_seq
@@ -1459,7 +1467,8 @@ begin
 end
 $$;
 
--- Asks live children of these parents to stop. Answers those it told, for the caller to wake.
+-- Asks live children of these parents to stop. Answers those it told, for the caller to wake. Both may have been redriven:
+-- then the message of the earlier life counts once more.
 create function {schema}.cancel_children_v1(p_shard smallint, p_now timestamptz, p_children uuid[], p_parents uuid[])
 returns uuid[]
 language plpgsql
@@ -1472,7 +1481,7 @@ begin
     select p_shard, c.id, (left(c.id::text, 24) || right(c.parent_id::text, 12))::uuid, p_now, 'cancel', '{"reason":"parent"}'::json
       from {schema}.run c
      where c.shard = p_shard and c.id = any (p_children) and (c.parent_id = any (p_parents)) is true and c.status is null
-    on conflict do nothing
+    on conflict (shard, run_id, id) do update set sent_at = excluded.sent_at, taken_seq = null
     returning run_id
   )
   select array_agg(t.run_id) into v_told from told t;
@@ -2658,7 +2667,8 @@ $$;
     sql: `-- Reading. Functions too, since only a function carries its planner settings with it: a plan made while a table was small
 -- would read the table for as long as the connection lasts.
 
--- A run's history, unfenced, in order. Index: event_pkey.
+-- A run's history, unfenced, in order: up to some bytes and one fact more, so that any line carries it in time. The rest is
+-- asked for after that. Their sizes are known without reading them. Index: event_pkey.
 create function {schema}.load_history_v1(p_shard smallint, p_run uuid, p_after_seq integer)
 returns table (seq integer, kind text, name text, attempt integer, data text, notes text,
                at_ms float8, began_ms float8, due_ms float8, worker_id uuid)
@@ -2676,8 +2686,11 @@ begin
          floor(extract(epoch from e.began_at) * 1000)::float8,
          floor(extract(epoch from e.due_at) * 1000)::float8,
          e.worker_id
-    from {schema}.event e
-   where e.shard = p_shard and e.run_id = p_run and e.seq > p_after_seq
+    from (select e.*, sum(coalesce(octet_length(e.data::text), 0) + coalesce(octet_length(e.notes::text), 0))
+                        over (order by e.seq rows between unbounded preceding and 1 preceding) as bytes_before
+            from {schema}.event e
+           where e.shard = p_shard and e.run_id = p_run and e.seq > p_after_seq) e
+   where (e.bytes_before >= 8000000) is not true
    order by e.seq;
 end
 $$;
@@ -3076,29 +3089,68 @@ begin
   ), gone as (
     delete from {schema}.stopped s where s.shard = p_shard and s.run_id = any (v_redriven)
     returning s.run_id, s.error_code
-  ), life as materialized (
-    select b.id, b.epoch, b.attempt + (b.epoch > 0)::integer as attempt, {schema}.newest_seq_v1(p_shard, b.id) + 1 as seq,
-           coalesce(g.error_code = 'WORKER_CRASHED', false)::integer * 2 as suspicion
-      from back b
-      left join gone g on g.run_id = b.id
+  )
+  select array_agg((b.id, b.epoch, 0, b.attempt + (b.epoch > 0)::integer, 0, 0,
+                    coalesce(g.error_code = 'WORKER_CRASHED', false)::integer * 2, true)::{schema}.room)
+    into v_rooms
+    from back b
+    left join gone g on g.run_id = b.id;
+
+  perform {schema}.hear_children_v1(p_shard, v_now, v_redriven);
+  with life as materialized (
+    select r.run_id, r.epoch, {schema}.newest_seq_v1(p_shard, r.run_id) + 1 as seq, r.attempt, r.suspicion
+      from unnest(v_rooms) r
   ), fact as (
     insert into {schema}.event (shard, run_id, seq, at, kind)
-    select p_shard, l.id, l.seq, v_now, 'redriven' from life l
+    select p_shard, l.run_id, l.seq, v_now, 'redriven' from life l
   )
-  select array_agg((l.id, l.epoch, l.seq, l.attempt, 0, 0, l.suspicion, true)::{schema}.room) into v_rooms from life l;
+  select array_agg((l.run_id, l.epoch, l.seq, l.attempt, 0, 0, l.suspicion, true)::{schema}.room) into v_rooms from life l;
+  perform {schema}.put_ready_v1(p_shard, v_now, v_rooms);
+end
+$$;
 
-  -- Children that ended meanwhile could not tell.
+-- Tells these runs of children that ended while they did not live. How those ended that did not complete becomes a fact at
+-- once: it belongs to the life before, and so is tried again. A child that lives again has nothing to tell yet.
+create function {schema}.hear_children_v1(p_shard smallint, p_now timestamptz, p_runs uuid[])
+returns void
+language plpgsql
+as $$
+begin
   insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data, notes)
-  select p_shard, c.parent_id, c.id, v_now, 'child', c.parent_request,
+  select p_shard, c.parent_id, c.id, p_now, 'child', c.parent_request,
          {schema}.child_end_v1(c.id, c.status, c.output, c.error), {schema}.child_notes_v1(c.output_notes, c.error_notes)
-    from unnest(v_redriven) p (id)
+    from unnest(p_runs) p (id)
    cross join lateral (
      select c.parent_id, c.id, c.parent_request, c.status, c.output, c.output_notes, c.error, c.error_notes
        from {schema}.run c
       where c.shard = p_shard and c.parent_id = p.id and c.status is not null
      offset 0) c
-  on conflict do nothing;
-  perform {schema}.put_ready_v1(p_shard, v_now, v_rooms);
+  on conflict (shard, run_id, id) do update
+     set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
+   where inbox.taken_seq is null;
+
+  with unread as materialized (
+    select i.place, i.run_id, i.id, i.name, i.data, i.notes, c.status
+      from unnest(p_runs) p (id)
+     cross join lateral (
+       select i.ctid as place, i.run_id, i.id, i.name, i.data, i.notes
+         from {schema}.inbox i
+        where i.shard = p_shard and i.run_id = p.id and i.taken_seq is null and i.topic = 'child'
+          for update) i
+     cross join lateral (
+       select c.status from {schema}.run c where c.shard = p_shard and c.id = i.id offset 0) c
+  ), failed as materialized (
+    select u.place, u.run_id, u.name, u.data, u.notes, {schema}.newest_seq_v1(p_shard, u.run_id)
+             + (row_number() over (partition by u.run_id order by u.id))::integer as seq
+      from unread u
+     where u.status <> 'completed'
+  ), taken as (
+    update {schema}.inbox i set taken_seq = f.seq from failed f where i.ctid = f.place
+  ), void as (
+    delete from {schema}.inbox i using unread u where i.ctid = u.place and u.status is null
+  )
+  insert into {schema}.event (shard, run_id, seq, at, kind, name, data, notes)
+  select p_shard, f.run_id, f.seq, p_now, 'child_ended', f.name, f.data, f.notes from failed f;
 end
 $$;
 
@@ -3168,6 +3220,8 @@ begin
     v_start := v_parked.due_at;
   elsif v_room.epoch > 0 then
     v_start := least(v_start, v_run.deadline_at);
+  else
+    v_start := least(v_start, v_run.expires_at, v_run.deadline_at);
   end if;
   if v_start > v_now then
     insert into {schema}.parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes, suspicion,

@@ -1,5 +1,6 @@
 import pg from "pg";
 import { LeaseLostError, PawlError } from "../core/error.ts";
+import type { RunEvent } from "../core/event.ts";
 import { shardOf } from "../core/ids.ts";
 import { type Log, silentLog } from "../core/log.ts";
 import type { Random } from "../core/random.ts";
@@ -305,8 +306,13 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       return rows.map(read.decodeAttempt);
     },
     async loadHistory(runId, afterSeq) {
-      const rows = await database.call<read.EventRow>(read.loadHistory, [shardOf(runId), runId, afterSeq]);
-      return rows.map(read.decodeEvent);
+      const events: RunEvent[] = [];
+      for (let after = afterSeq; ; after = events.at(-1)?.seq ?? after) {
+        const values = [shardOf(runId), runId, after];
+        const rows = await database.call<read.EventRow>(read.loadHistory, values);
+        for (const row of rows) events.push(read.decodeEvent(row));
+        if (!read.mayHaveMore(rows)) return events;
+      }
     },
     async listWorkers({ endedWithinMs, limit }) {
       const rows = await database.call<workers.WorkerRow>(workers.listWorkers, [endedWithinMs, limit]);

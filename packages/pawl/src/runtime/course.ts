@@ -1,5 +1,5 @@
 import { idOfChild } from "../core/child-end.ts";
-import { PawlError } from "../core/error.ts";
+import type { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
 import type { Ids } from "../core/ids.ts";
 import { placeOfEvent, placeOfInput } from "../core/payload-codec.ts";
@@ -13,7 +13,7 @@ import { createDelivery, type Delivery } from "./delivery.ts";
 import { findDifference, type CodeEnd } from "./difference.ts";
 import { createEnding, patienceMs, type Ending, type EndingParts, type Outcome } from "./ending.ts";
 import { isFailure, meaningOf } from "./fact.ts";
-import { stopOf } from "./orders.ts";
+import { stopError, stopOf } from "./orders.ts";
 import { createRequest, type RequestTerms } from "./request.ts";
 import { createRequests } from "./requests.ts";
 import { createRunLog } from "./run-log.ts";
@@ -226,11 +226,7 @@ export class Course {
   /** Nothing begins any more. Steps that have begun are waited for: the code learns what they did. */
   #cancel(event: RunEvent): void {
     const { steps, claimed } = this.#parts;
-    const [code, happened] =
-      stopOf(event) === "timed_out"
-        ? (["RUN_TIMED_OUT", "has timed out"] as const)
-        : (["RUN_CANCELLED", "was cancelled"] as const);
-    this.#refusal = new PawlError(code, `Run ${claimed.runId} ${happened}.`, { runId: claimed.runId });
+    this.#refusal = stopError(stopOf(event), claimed.runId);
     steps.abort(this.#refusal);
     for (const request of this.#requests.all()) {
       const hasBegun =

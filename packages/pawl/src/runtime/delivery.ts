@@ -1,8 +1,8 @@
 import type { RunEvent } from "../core/event.ts";
-import type { Family } from "../core/request-key.ts";
-import { isFailure, meaningOf, type FactMeaning } from "./fact.ts";
+import { meaningOf, type FactMeaning } from "./fact.ts";
 import { handledFailures } from "./failed-attempt.ts";
 import { createSeqHeap } from "./seq-heap.ts";
+import { setAside } from "./set-aside.ts";
 
 export type RequestId = Pick<FactMeaning, "family" | "key">;
 
@@ -102,21 +102,26 @@ function attemptBegan(history: readonly RunEvent[]): number {
 }
 
 /**
- * Sets aside what failed before the last attempt did: it is tried again. What was finished is kept, and so is a failure
- * that the code dealt with by asking for something else: what it asked for next rests on it.
+ * Sets aside what made earlier attempts fail: it is tried again. What was finished is kept, and so is a failure that the
+ * code lived on with: what it asked for next rests on it. Whoever dealt with it says so when the attempt fails; an attempt
+ * that somebody else ended, as a cancel or a crash does, did not fail of anything.
  */
 function withoutOpenFailures(history: readonly RunEvent[], boundary: number): readonly RunEvent[] {
-  const failedAt = new Map<string, number>();
   const handled = new Set(history.flatMap(handledFailures));
-  const idOf = (family: Family, key: string): string => `${family} ${key}`;
-  for (const event of history) {
-    const isOpen = event.seq < boundary && isFailure(event) && !handled.has(event.seq);
-    const meaning = isOpen ? meaningOf(event) : null;
-    if (meaning !== null) failedAt.set(idOf(meaning.family, meaning.key), event.seq);
+  const fatal = inFailedAttempts(history);
+  return setAside(history, ({ seq }) => seq < boundary && !handled.has(seq) && fatal.has(seq));
+}
+
+/** The facts of those attempts that ended with an error of the code's. */
+function inFailedAttempts(history: readonly RunEvent[]): ReadonlySet<number> {
+  const facts = new Set<number>();
+  let hasFailed = false;
+  for (const { kind, seq, attempt } of [...history].reverse()) {
+    if (kind === "attempt_failed") hasFailed = true;
+    // The sweep, which fails a run that crashed its workers, names no attempt.
+    else if (kind === "failed") hasFailed = attempt !== null;
+    else if (kind === "redriven") hasFailed = false;
+    else if (hasFailed) facts.add(seq);
   }
-  if (failedAt.size === 0) return history;
-  return history.filter((event) => {
-    const meaning = meaningOf(event);
-    return meaning === null || event.seq > (failedAt.get(idOf(meaning.family, meaning.key)) ?? 0);
-  });
+  return facts;
 }

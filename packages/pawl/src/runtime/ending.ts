@@ -17,7 +17,7 @@ import { describeFailedAttempt } from "./failed-attempt.ts";
 import type { Holding, ParkTerms } from "./holding.ts";
 import type { Inbox } from "./inbox.ts";
 import { planNextAttempt } from "./next-attempt.ts";
-import type { Orders, Stop } from "./orders.ts";
+import { stopError, type Orders, type Stop } from "./orders.ts";
 import type { Steps } from "./steps.ts";
 import type { Workflow } from "./workflow.ts";
 
@@ -141,21 +141,33 @@ export function createEnding(parts: EndingParts): Ending {
     }
   };
 
+  /** Orders come in while steps outlast the code, too: they are told of a stop. */
+  const heedOrders = async (): Promise<void> => {
+    const { stop: before } = orders;
+    if (before !== null) return;
+    if (holding.isTold) inbox.fill(await holding.readInbox());
+    orders.obey();
+    const { stop: ordered } = orders;
+    if (ordered !== null) steps.abort(stopError(ordered, runId));
+  };
+
   /**
    * A run with a step in progress neither parks nor fails: what the step did is recorded first. Only a run that was told
    * to stop gives up steps that do not heed it.
    */
-  const stepsEnded = async (mayGiveUp: boolean): Promise<void> => {
+  const stepsEnded = async (): Promise<void> => {
     while (steps.size > 0) {
-      const rung = await bell.wait(patienceMs);
+      await heedOrders();
+      if (holding.hasFacts) parts.absorb(await holding.record());
+      const isGivenUp = orders.stop !== null;
+      const leftMs = isGivenUp ? Infinity : (claimed.deadlineAt ?? Infinity) - holding.time.estimate();
+      const rung = await bell.wait(Math.max(1, Math.min(patienceMs, leftMs)));
       holding.assertHeld();
-      if (!rung) {
-        log.warn("The run has ended but for steps that do not return.", {
-          steps: steps.running(),
-          isGivenUp: mayGiveUp,
-        });
-        if (mayGiveUp) return;
-      } else if (holding.hasFacts) await holding.record();
+      if (rung) continue;
+      if (leftMs < Infinity) await holding.lookAtClock();
+      if (leftMs <= patienceMs) continue;
+      log.warn("The run has ended but for steps that do not return.", { steps: steps.running(), isGivenUp });
+      if (isGivenUp) return;
     }
   };
 
@@ -173,7 +185,7 @@ export function createEnding(parts: EndingParts): Ending {
 
   const blockUnreadable = async (error: unknown): Promise<Outcome> => {
     // Messages that come in while a step runs may be what cannot be read.
-    await stepsEnded(false);
+    await stepsEnded();
     const message = `The run waits for a process that can read and write its payloads. ${describeError(error).message}`;
     const difference = { message, expected: [], found: [] };
     log.error("A payload cannot be read or written here.", { error });
@@ -196,7 +208,7 @@ export function createEnding(parts: EndingParts): Ending {
     async finish(end) {
       const ordered = orders.stop;
       if (ordered !== null) {
-        await stepsEnded(true);
+        await stepsEnded();
         return stop(ordered);
       }
       const result = encodeResult(end, (output) =>
@@ -206,7 +218,8 @@ export function createEnding(parts: EndingParts): Ending {
       // What the run did is not lost with a codec that is out of order: its steps are recorded.
       if (end.kind === "returned" && PawlError.is(result.error, "CODEC_FAILED"))
         return blockUnreadable(result.error);
-      await stepsEnded(false);
+      await stepsEnded();
+      if (orders.stop !== null) return stop(orders.stop);
       return fail(result.error, end.kind === "threw");
     },
     block: (difference) => block(difference, payloads.encode(difference, blockedPlace)),

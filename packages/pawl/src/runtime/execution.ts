@@ -72,7 +72,8 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
     const inbox = createInbox();
     // A run that must not be executed twice is only now known to begin.
     if (workflow.crashLimit === 0) await holding.begin();
-    const [loaded, messages] = await Promise.all([
+    const [input, loaded, messages] = await Promise.all([
+      claimed.isInputLeftOut ? holding.loadInput() : claimed.input,
       claimed.lastSeq > 0 ? holding.loadHistory() : [],
       claimed.told ? holding.readInbox() : [],
     ]);
@@ -80,7 +81,7 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
     inbox.fill(messages);
     const course = new Course({
       ...deps,
-      claimed,
+      claimed: { ...claimed, input },
       workflow,
       history,
       holding,

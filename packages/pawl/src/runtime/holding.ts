@@ -3,6 +3,7 @@ import type { Clock } from "../core/clock.ts";
 import type { CrashPoint, Probe } from "../core/crash-point.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
+import type { Payload } from "../core/json.ts";
 import type { Log } from "../core/log.ts";
 import type { Emit } from "../core/pawl-event.ts";
 import { plainPayloads, type Payloads } from "../core/payloads.ts";
@@ -49,6 +50,7 @@ export interface Holding {
   begin(): Promise<void>;
   readInbox(): Promise<readonly Message[]>;
   loadHistory(): Promise<readonly RunEvent[]>;
+  loadInput(): Promise<Payload | null>;
   /** Asks the store for its time. */
   lookAtClock(): Promise<void>;
   /** From now on every call ends in `Lost`, those under way included. */
@@ -77,8 +79,9 @@ export interface HoldingParts {
   readonly payloads?: Payloads;
 }
 
-/** In one write: it must not hold up the other runs that share the connection. */
+/** In one write: it must not hold up the other runs that share the connection, and has to fit into one message. */
 const mostFacts = 1_000;
+const mostBytes = 4_000_000;
 const firstPauseMs = 100;
 const longestPauseMs = 5_000;
 
@@ -90,6 +93,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
   const { emit, workerId, payloads = plainPayloads } = parts;
   const report = emit && createFactReport(emit, claimed, workerId, () => time.estimate(), payloads);
   let gathered: Gathered[] = [];
+  let gatheredBytes = 0;
   let lastSeq = claimed.lastSeq;
   let isTold = claimed.told;
   let isDropped = false;
@@ -134,6 +138,21 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     }
   };
 
+  /** The oldest facts: as many as fit into a record. What ends or parks the run takes all: `hasTooMany` was asked before. */
+  const takeGathered = (isAll: boolean): readonly Gathered[] => {
+    let count = 0;
+    let bytes = 0;
+    for (const { size } of gathered) {
+      if (!isAll && count > 0 && (count === mostFacts || bytes + size > mostBytes)) break;
+      count += 1;
+      bytes += size;
+    }
+    gatheredBytes -= bytes;
+    const taken = gathered.slice(0, count);
+    gathered = gathered.slice(count);
+    return taken;
+  };
+
   /** Sends the oldest facts that have gathered. What comes in meanwhile waits for the next write. */
   const write = async <A>(
     at: "record" | "park" | "end",
@@ -141,8 +160,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     tell?: (answer: A) => void,
     nextDelayMs: number | null = null,
   ): Promise<Written<A>> => {
-    const batch = gathered.slice(0, mostFacts);
-    gathered = gathered.slice(mostFacts);
+    const batch = takeGathered(at !== "record");
     const events = batch.map(({ event }) => event);
     const children = batch.flatMap(({ child }) => child ?? []);
     probe(`${at}.before`);
@@ -179,11 +197,13 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       );
     },
     get hasTooMany() {
-      return gathered.length >= mostFacts;
+      return gathered.length >= mostFacts || gatheredBytes >= mostBytes;
     },
     add(fact, child, tookMs) {
       lastSeq += 1;
-      gathered.push({ event: { seq: lastSeq, ...fact }, child, tookMs });
+      const size = sizeOf(fact.data) + sizeOf(child?.input ?? null);
+      gathered.push({ event: { seq: lastSeq, ...fact }, child, tookMs, size });
+      gatheredBytes += size;
     },
     record: async () => absorb(await write("record", (recording) => store.record(recording))),
     async park(terms) {
@@ -229,6 +249,9 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       lastSeq = Math.max(lastSeq, answer.at(-1)?.seq ?? 0);
       return answer;
     },
+    async loadInput() {
+      return (await persist(() => store.getRun(lease.runId))).answer?.input ?? null;
+    },
     async lookAtClock() {
       time.learn((await persist(() => store.now())).answer);
     },
@@ -246,6 +269,12 @@ interface Gathered {
   readonly event: NewEvent;
   readonly child: NewRun | undefined;
   readonly tookMs: number | undefined;
+  /** About how many bytes it adds to a write. */
+  readonly size: number;
+}
+
+function sizeOf(payload: Payload | null): number {
+  return (payload?.json.length ?? 0) + (payload?.notes?.length ?? 0);
 }
 
 interface Written<A> {

@@ -1,4 +1,6 @@
+import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
+import type { RunId } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
 import type { ClaimedRun } from "../store/lease.ts";
 import { deadlineName } from "./fact.ts";
@@ -75,6 +77,15 @@ export function createOrders(
       isPauseNoted = true;
     },
   };
+}
+
+/** What code and steps get to hear. */
+export function stopError(stop: Stop, runId: RunId): PawlError {
+  const [code, happened] =
+    stop === "timed_out"
+      ? (["RUN_TIMED_OUT", "has timed out"] as const)
+      : (["RUN_CANCELLED", "was cancelled"] as const);
+  return new PawlError(code, `Run ${runId} ${happened}.`, { runId });
 }
 
 export function stopOf(cancelRequested: RunEvent): Stop {

@@ -58,6 +58,8 @@ export interface ClaimedRun {
   readonly rootId: RunId;
   readonly depth: number;
   readonly input: Payload | null;
+  /** The claim's answer was too large for its input: `getRun` has it. */
+  readonly isInputLeftOut: boolean;
   /** The input has not been parsed by the workflow's schema, unless the history says so. */
   readonly isRaw: boolean;
   readonly tags: readonly string[];

@@ -30,12 +30,9 @@ const pausePerCost = 10;
 /** …but never later than this. Together they bound how long anything is overlooked. */
 const longestPauseMs = 2_000;
 
-/** So much a worker that claims only now and then can spend on every look. */
-const cheapMs = 50;
-
 const lowestRunId = "00000000-0000-0000-0000-000000000000";
 
-/** @param isStrict a worker of few slots keeps to the order of priorities, for as long as looking at all is cheap */
+/** @param isStrict every look is a full one: a worker of few slots keeps to the order of priorities */
 export function createClaimMarks(clock: Clock, isStrict = false): ClaimMarks {
   const marks = new Map<string, Mark>();
   let lookedAt = Number.NEGATIVE_INFINITY;
@@ -43,14 +40,13 @@ export function createClaimMarks(clock: Clock, isStrict = false): ClaimMarks {
   let isFinding = false;
 
   const fullLookDueAt = (): number => {
-    if (isStrict && lookTookMs < cheapMs) return lookedAt;
     const pauseMs = Math.max(isFinding ? shortestPauseMs : 0, pausePerCost * lookTookMs);
     return lookedAt + Math.min(longestPauseMs, pauseMs);
   };
 
   return {
     look(lanes) {
-      if (marks.size === 0 || clock.now() >= fullLookDueAt()) return { lanes, isFull: true };
+      if (isStrict || marks.size === 0 || clock.now() >= fullLookDueAt()) return { lanes, isFull: true };
       return {
         lanes: lanes.map((lane) => ({ ...lane, after: placeBefore(marks.get(laneKey(lane))) })),
         isFull: false,

@@ -48,6 +48,20 @@ describe("waiting for a result", () => {
     expect(await run.result()).toBe(1);
   });
 
+  test("comes although the results of all who wait are too large for one answer", async () => {
+    const world = await createWatched((store) => ({
+      async getEnds(runIds) {
+        if (runIds.length > 10) throw new PawlError("STORE_UNAVAILABLE", "The answer did not come in time.");
+        return store.getEnds(runIds);
+      },
+    }));
+    const runs = await Promise.all(Array.from({ length: 300 }, (_, n) => world.client.start(nap, n)));
+    await world.advance(400);
+    const results = Promise.all(runs.map((run) => run.result()));
+    await world.advance("5m");
+    expect(await results).toEqual(runs.map((_, n) => n));
+  });
+
   test("looks no more often than every 5 ms under load", async () => {
     const world = await createWatched();
     const run = await world.client.start(nap, 1);

@@ -54,6 +54,7 @@ export function describeClaiming(test: StoreTest): void {
             rootId: parentId,
             depth: 1,
             input: json({ a: 1 }, `["n"]`),
+            isInputLeftOut: false,
             isRaw: true,
             tags: ["red"],
             retry: { attempts: 2, initialMs: 0, maxMs: 5, factor: 1, jitter: false, delaysMs: [7] },
@@ -334,6 +335,18 @@ export function describeClaiming(test: StoreTest): void {
       const { runs, suspectsWaiting } = await world.claim(await world.worker());
       expect(runs).toMatchObject([{ runId: ordinary }]);
       expect(suspectsWaiting).toBe(true);
+    });
+
+    test("inputs that make the answer too large are left out, and can be asked for", async ({ world }) => {
+      const input = json("x".repeat(999_998));
+      const ids: string[] = [];
+      for (let n = 0; n < 9; n++) ids.push(await world.start({ input }));
+      const { runs } = await world.claim(await world.worker());
+      expect(runs.map(({ runId }) => runId)).toEqual(ids);
+      const leftOut = runs.filter(({ isInputLeftOut }) => isInputLeftOut);
+      expect(leftOut.map((run) => run.input)).toEqual([null]);
+      expect(runs.filter((run) => run.input?.json === input.json)).toHaveLength(8);
+      expect((await world.store.getRun(leftOut[0]!.runId))?.input).toEqual(input);
     });
 
     test("a claim of suspects takes only suspects", async ({ world }) => {

@@ -160,6 +160,55 @@ export function describeOperating(test: StoreTest): void {
       ]);
     });
 
+    test("how children failed meanwhile belongs to the life before", async ({ world }) => {
+      const lease = await world.startHeld({ queue: "parents" });
+      const childId = await world.startChild(lease.runId);
+      await world.end(lease, "cancelled");
+      expect(await world.store.getRun(childId)).toMatchObject({ status: "cancelled" });
+      await world.store.redrive([lease.runId]);
+      expect(await world.kinds(lease.runId)).toEqual(["cancelled", "child_ended", "redriven"]);
+      expect((await world.history(lease.runId))[1]).toMatchObject({ name: "call:child#1" });
+      expect(await world.inbox(lease.runId)).toMatchObject([{ id: childId, takenSeq: 2 }]);
+      expect(await world.placeOf(lease.runId)).toMatchObject({ room: "ready", lastSeq: 3 });
+    });
+
+    test("a child that lives again tells only how that ends", async ({ world }) => {
+      const lease = await world.startHeld({ queue: "parents" });
+      const childId = await world.startChild(lease.runId);
+      await fail(world, await world.hold(childId));
+      await fail(world, lease);
+      await world.store.redrive([lease.runId, childId]);
+      expect(await world.inbox(lease.runId)).toEqual([]);
+      await world.end(await world.hold(childId));
+      expect(await world.inbox(lease.runId)).toMatchObject([
+        { id: childId, takenSeq: null, data: { value: { status: "completed" } } },
+      ]);
+    });
+
+    test("a parent that has not read how its child ended hears how it ended in the end", async ({
+      world,
+    }) => {
+      const lease = await world.startHeld({ queue: "parents" });
+      const childId = await world.startChild(lease.runId);
+      await fail(world, await world.hold(childId));
+      await world.store.redrive([childId]);
+      await world.end(await world.hold(childId));
+      expect(await world.inbox(lease.runId)).toMatchObject([
+        { id: childId, takenSeq: null, data: { value: { status: "completed" } } },
+      ]);
+    });
+
+    test("a parent that was cancelled twice cancels its child twice", async ({ world }) => {
+      const lease = await world.startHeld({ queue: "parents" });
+      const childId = await world.startChild(lease.runId);
+      await world.end(lease, "cancelled");
+      await world.store.redrive([lease.runId, childId]);
+      const child = await world.hold(childId);
+      await world.end(await world.hold(lease.runId), "cancelled");
+      expect(await world.placeOf(childId)).toMatchObject({ room: "lease", told: true });
+      expect(await world.store.readInbox(child)).toMatchObject([{ topic: "cancel" }]);
+    });
+
     test("leaves runs alone that live, have completed, or are not there", async ({ world }) => {
       const live = await world.start();
       const lease = await world.startHeld({ queue: "other" });
@@ -247,6 +296,44 @@ export function describeOperating(test: StoreTest): void {
       expect(await world.store.getRun(runId)).toMatchObject({ status: "timed_out" });
       expect(await world.kinds(runId)).toEqual(["timed_out"]);
     });
+
+    for (const [limit, status] of [
+      ["deadlineAt", "timed_out"],
+      ["expiresAt", "expired"],
+    ] as const) {
+      const wait = async (world: World, runId: string): Promise<void> => {
+        await world.clock.advance("1s");
+        expect(await world.store.wakeDue(10)).toMatchObject({ woken: 1 });
+        expect((await world.claim(await world.worker())).runs).toEqual([]);
+        await world.sweep();
+        expect(await world.store.getRun(runId)).toMatchObject({ status, endedAt: await world.now() });
+      };
+
+      test(`a delayed run ends as ${status} when it is time, not when it would have begun`, async ({
+        world,
+      }) => {
+        const now = await world.now();
+        const runId = await world.start({ startAt: now + 60_000, [limit]: now + 1_000 });
+        await wait(world, runId);
+      });
+
+      test(`a run that is put off ends as ${status} when it is time`, async ({ world }) => {
+        const now = await world.now();
+        const runId = await world.start({ [limit]: now + 1_000 });
+        await world.store.reschedule({ runId, priority: undefined, startAt: now + 60_000 });
+        await wait(world, runId);
+      });
+
+      test(`a delayed run that is paused and resumed ends as ${status} when it is time`, async ({
+        world,
+      }) => {
+        const now = await world.now();
+        const runId = await world.start({ startAt: now + 60_000, [limit]: now + 1_000 });
+        await world.tell(runId, "pause");
+        await world.tell(runId, "resume");
+        await wait(world, runId);
+      });
+    }
 
     test("a run that has expired is not claimed, before the sweep has been there", async ({ world }) => {
       await world.start({ expiresAt: (await world.now()) + 1_000 });

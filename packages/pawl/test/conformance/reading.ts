@@ -37,6 +37,17 @@ async function listIds(world: World, filter: Partial<RunFilter>): Promise<readon
 
 export function describeReading(test: StoreTest): void {
   describe("reading a run", () => {
+    test("a history too large for one answer is read whole", async ({ world }) => {
+      const lease = await world.startHeld();
+      const data = json("x".repeat(999_998));
+      for (let seq = 1; seq <= 20; seq++)
+        await world.record(lease, [event(seq, "step_completed", { name: `${seq}`, data })]);
+      const history = await world.history(lease.runId);
+      expect(history.map(({ seq }) => seq)).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
+      expect(history.every((fact) => fact.data?.json === data.json)).toBe(true);
+      expect((await world.store.loadHistory(lease.runId, 17)).map(({ seq }) => seq)).toEqual([18, 19, 20]);
+    });
+
     test("a run that is not there reads as null", async ({ world }) => {
       expect(await world.store.getRun(world.nextId())).toBeNull();
     });

@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import { workflow } from "../../src/runtime/workflow.ts";
-import { createEngine } from "./engine.ts";
+import type { Recording } from "../../src/store/lease.ts";
+import type { Store } from "../../src/store/store.ts";
+import { createEngine, type Engine } from "./engine.ts";
 import { createGate } from "./gate.ts";
 
 const options = { version: 1, crashLimit: 1_000 } as const;
@@ -134,3 +136,36 @@ test("a run whose workflow is not registered is given back", async () => {
   await engine.idle();
   expect([engine.outcomes, await engine.output(id)]).toEqual([["released", "ended"], 1]);
 });
+
+test("what many steps return at once goes to the store in writes of bounded size", async () => {
+  const sizes: number[] = [];
+  const engine: Engine = createEngine({ deps: { store: measured(() => engine.store, sizes) } });
+  const gate = createGate();
+  const large = "x".repeat(1_000_000);
+  const tested = workflow({ ...options, name: "tested" }, async (ctx) => {
+    const results = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => ctx.step(`${n}`, () => gate.opened.then(() => large))),
+    );
+    return results.filter((result) => result === large).length;
+  });
+  const id = await engine.start(tested);
+  await engine.idle();
+  gate.open();
+  await engine.end(id);
+  expect(await engine.output(id)).toBe(20);
+  expect(Math.max(...sizes)).toBeLessThan(5_000_000);
+  expect(sizes.filter((size) => size > 0).length).toBeLessThan(10);
+});
+
+/** A store that notes how much it is given to record. */
+function measured(store: () => Store, sizes: number[]): Store {
+  return new Proxy<Store>({} as Store, {
+    get:
+      (_, name: keyof Store) =>
+      (...args: readonly unknown[]): unknown => {
+        const { events = [] } = (args[0] ?? {}) as Partial<Recording>;
+        sizes.push(events.reduce((sum, { data }) => sum + (data?.json.length ?? 0), 0));
+        return (store()[name] as (...args: readonly unknown[]) => unknown)(...args);
+      },
+  });
+}

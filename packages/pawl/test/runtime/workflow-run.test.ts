@@ -55,3 +55,14 @@ test("a parent waits for its child's output", async () => {
   expect(await engine.output(id)).toBe(42.5);
   expect(await engine.facts(id)).toEqual(["child_started child", "child_ended child", "completed"]);
 });
+
+test("runs whose inputs a claim has left out get them all the same", async () => {
+  const engine = createEngine();
+  const input = "x".repeat(1_000_000);
+  const measure = workflow({ version: 1, name: "measure" }, async (_ctx, text: string) => text.length);
+  const ids: string[] = [];
+  for (let n = 0; n < 12; n++) ids.push(await engine.start(measure, input));
+  await engine.idle();
+  expect(engine.calls.filter((call) => call === "getRun")).toHaveLength(5);
+  for (const id of ids) expect(await engine.output(id)).toBe(input.length);
+});

@@ -8,7 +8,7 @@ import { transition } from "../transition.ts";
 export const claimRuns = transition(
   "claim_runs",
   `select run_id, epoch, last_seq, attempt, failures, told, workflow, version, queue, priority, ready_ms, key,
-          parent_id, root_id, depth, input, notes, created_ms, deadline_ms, retry, raw, tags
+          parent_id, root_id, depth, input, notes, created_ms, deadline_ms, retry, raw, tags, left_out
      from {schema}.claim_runs_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
 );
 
@@ -35,6 +35,7 @@ interface ClaimedRow extends Row {
   readonly retry: string | null;
   readonly raw: boolean | null;
   readonly tags: readonly string[] | null;
+  readonly left_out: boolean;
 }
 
 const lowestPriority = -2_147_483_648;
@@ -84,6 +85,7 @@ function decodeRun(runId: string, row: ClaimedRow): ClaimedRun {
     rootId: row.root_id ?? runId,
     depth: row.depth,
     input: payloadOf(row.input, row.notes),
+    isInputLeftOut: row.left_out,
     isRaw: row.raw === true,
     tags: row.tags ?? [],
     retry: row.retry === null ? null : (JSON.parse(row.retry) as RetryPolicy),

@@ -204,6 +204,16 @@ export function decodeAttempt(row: AttemptRow): AttemptRecord {
   };
 }
 
+/** What the database cut off has 8,000,000 bytes or more: that are a quarter as many characters at least. */
+const leastCharacters = 2_000_000;
+
+/** Whether this is perhaps not all of a run's history. */
+export function mayHaveMore(rows: readonly EventRow[]): boolean {
+  let characters = 0;
+  for (const { data, notes } of rows) characters += (data?.length ?? 0) + (notes?.length ?? 0);
+  return characters >= leastCharacters;
+}
+
 export function decodeEvent(row: EventRow): RunEvent {
   return {
     seq: row.seq,
