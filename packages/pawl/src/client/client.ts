@@ -94,7 +94,7 @@ export interface Client {
    * @throws {PawlError} `RUN_ENDED` when it has completed; `RUN_NOT_FOUND`
    */
   redrive(runId: RunId): Promise<void>;
-  /** Redrives all runs that fit, 500 at a time, and answers how many. Default: all dead letters. @throws {PawlError} `INVALID_OPTION` */
+  /** Redrives all runs that fit, 500 at a time, and answers how many. Default: all dead letters that are no child runs. @throws {PawlError} `INVALID_OPTION` */
   redriveAll(filter?: RedriveFilter): Promise<number>;
   /** Workers that are registered, and those that ended within the last hour; newest first, 1,000 at most. */
   workers(): Promise<readonly WorkerView[]>;

@@ -4,6 +4,7 @@ import type { RunId } from "../core/ids.ts";
 import { isDate } from "../core/instant.ts";
 import {
   checkDuration,
+  checkFlag,
   checkInteger,
   checkOneOf,
   checkOptions,
@@ -31,8 +32,13 @@ export interface RescheduleOptions {
 export interface RedriveFilter extends Omit<ListFilter, "status" | "before" | "limit"> {
   /** Default `failed`: the dead letters. */
   readonly status?: "failed" | "cancelled" | "timed_out" | "expired";
-  /** At most so many, newest first; 0: none. Default: all. */
+  /** At most so many, newest first. Default: all. */
   readonly limit?: number;
+  /**
+   * True: child runs too. Default false: a parent that is redriven starts its failed children anew, and what they do would
+   * be done twice.
+   */
+  readonly children?: boolean;
 }
 
 /** What operators do to runs. */
@@ -77,10 +83,11 @@ export function createOperating(connection: Connection, { list }: Reading): Oper
       const checks = {
         ...filterChecks,
         status: checkStopped,
+        children: checkFlag,
         limit: checkInteger(1, Number.MAX_SAFE_INTEGER),
       };
       const given = checkOptions<RedriveFilter>("redriveAll", options, checks);
-      const { status = "failed", limit = Number.MAX_SAFE_INTEGER, ...filter } = given;
+      const { status = "failed", limit = Number.MAX_SAFE_INTEGER, children = false, ...filter } = given;
       let redriven = 0;
       let before: RunId | null = null;
       for (;;) {
@@ -88,7 +95,7 @@ export function createOperating(connection: Connection, { list }: Reading): Oper
         if (size <= 0) return redriven;
         const from: { readonly before?: RunId } = before === null ? {} : { before };
         const page = await list({ ...filter, status, limit: size, ...from });
-        const ids = page.runs.map(({ id }) => id);
+        const ids = page.runs.flatMap(({ id, parentId }) => (children || parentId === null ? [id] : []));
         const answers = ids.length === 0 ? [] : [...(await call(() => store.redrive(ids))).values()];
         redriven += answers.filter((answer) => answer === "redriven").length;
         before = page.next;

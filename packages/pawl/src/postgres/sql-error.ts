@@ -25,10 +25,15 @@ const dataClasses = new Set(["22", "23", "54"]);
 
 export function classifyFailure(error: unknown): SqlFailure {
   const state = sqlState(error);
-  if (state === null) return "unavailable";
+  if (state === null || isNotifyQueueFull(error)) return "unavailable";
   if (blockedStates.has(state) || dataClasses.has(state.slice(0, 2))) return "item";
   if (passingStates.has(state) || passingClasses.has(state.slice(0, 2))) return "unavailable";
   return "final";
+}
+
+/** It empties once whoever listens in an old transaction goes on. The same code speaks of values that are too large. */
+function isNotifyQueueFull(error: unknown): boolean {
+  return (error as { readonly routine?: string }).routine === "PreCommit_Notify";
 }
 
 /** Whether somebody else holds what the statement needs. */
