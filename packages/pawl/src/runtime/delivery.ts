@@ -65,7 +65,7 @@ export function createDelivery(history: readonly RunEvent[]): Delivery {
   };
 
   const boundary = attemptBegan(history);
-  for (const event of withoutOpenFailures(history, boundary)) {
+  for (const event of withoutOpenFailures(history)) {
     const entry = add(event);
     // A new attempt need not come by all that earlier ones have done, nor by what became of it later.
     const isOld = event.seq < boundary || (entry?.marks[0]?.seq ?? Infinity) < boundary;
@@ -101,11 +101,19 @@ function attemptBegan(history: readonly RunEvent[]): number {
   return history.findLast(({ kind }) => kind === "attempt_failed" || kind === "redriven")?.seq ?? 0;
 }
 
+/** The fact that says that the code failed, the last time that it did. A crash, which nobody's code has said, is none. */
+function attemptFailed(history: readonly RunEvent[]): number {
+  const hasFailed = ({ kind, attempt }: RunEvent): boolean =>
+    kind === "attempt_failed" || (kind === "failed" && attempt !== null);
+  return history.findLast(hasFailed)?.seq ?? 0;
+}
+
 /**
  * Sets aside what failed before the last attempt did: it is tried again. What was finished is kept, and so is a failure
  * that the code dealt with by asking for something else: what it asked for next rests on it.
  */
-function withoutOpenFailures(history: readonly RunEvent[], boundary: number): readonly RunEvent[] {
+function withoutOpenFailures(history: readonly RunEvent[]): readonly RunEvent[] {
+  const boundary = attemptFailed(history);
   const failedAt = new Map<string, number>();
   const handled = new Set(history.flatMap(handledFailures));
   const idOf = (family: Family, key: string): string => `${family} ${key}`;

@@ -1,9 +1,45 @@
 import type { RunEvent } from "../core/event.ts";
+import { isFailure, meaningOf } from "./fact.ts";
 
-/** A run that was redriven has forgotten what it was told to do in an earlier life, but not what it had done. */
+/**
+ * A run that was redriven has forgotten what it was told to do in an earlier life, and what came of that, but not what it
+ * had done.
+ */
 export function presentLife(history: readonly RunEvent[]): readonly RunEvent[] {
   const lastLife = history.findLastIndex(({ kind }) => kind === "redriven");
-  return lastLife < 0
-    ? history
-    : history.filter(({ kind }, index) => index > lastLife || kind !== "cancel_requested");
+  if (lastLife < 0) return history;
+  return [...withoutStops(history.slice(0, lastLife)), ...history.slice(lastLife)];
+}
+
+/**
+ * Where a life did not end by its code's failure, nobody has written down which failures the code had dealt with. One that
+ * other facts came after is kept, for they may rest on it. One that was the last, or that came after the order to stop, is
+ * tried again.
+ */
+function withoutStops(past: readonly RunEvent[]): readonly RunEvent[] {
+  const triedAgain = new Map<string, number>();
+  const setAside = (event: RunEvent | null): void => {
+    const id = event !== null && isFailure(event) ? idOf(event) : null;
+    if (event !== null && id !== null) triedAgain.set(id, event.seq);
+  };
+  let isOrdered = false;
+  let last: RunEvent | null = null;
+  for (const event of past) {
+    if (event.kind === "cancel_requested") isOrdered = true;
+    if (idOf(event) !== null) last = event;
+    if (isOrdered) setAside(event);
+    if (event.kind !== "redriven") continue;
+    isOrdered = false;
+    setAside(last);
+  }
+  setAside(last);
+  return past.filter((event) => {
+    const id = idOf(event);
+    return event.kind !== "cancel_requested" && (id === null || event.seq > (triedAgain.get(id) ?? 0));
+  });
+}
+
+function idOf(event: RunEvent): string | null {
+  const meaning = meaningOf(event);
+  return meaning === null ? null : `${meaning.family} ${meaning.key}`;
 }
