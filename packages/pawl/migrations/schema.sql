@@ -525,7 +525,9 @@ begin
     select p_shard, c.id, (left(c.id::text, 24) || right(c.parent_id::text, 12))::uuid, p_now, 'cancel', '{"reason":"parent"}'::json
       from "pawl".run c
      where c.shard = p_shard and c.id = any (p_children) and (c.parent_id = any (p_parents)) is true and c.status is null
-    on conflict do nothing
+    on conflict (run_id, id, shard) do update
+       set sent_at = excluded.sent_at, taken_seq = null
+     where inbox.taken_seq is not null
     returning run_id
   )
   select array_agg(t.run_id) into v_told from told t;

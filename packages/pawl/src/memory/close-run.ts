@@ -1,5 +1,5 @@
 import type { RunEnd } from "../store/run-record.ts";
-import { cancelFromParentId, putMessage } from "./inbox.ts";
+import { cancelFromParentId, putAgain, putMessage } from "./inbox.ts";
 import { leaveRooms } from "./rooms.ts";
 import { runOf, type Run, type State } from "./state.ts";
 
@@ -23,7 +23,7 @@ export function closeRun(state: State, run: Run, end: RunEnd): readonly Run[] {
       if (!child.room) continue;
       const id = cancelFromParentId(childId, run.id);
       const data = { json: `{"reason":"parent"}`, notes: null };
-      putMessage(state, child, { id, topic: "cancel", name: null, data, idempotencyKey: null });
+      putAgain(state, child, { id, topic: "cancel", name: null, data, idempotencyKey: null });
       told.push(child);
     }
   }

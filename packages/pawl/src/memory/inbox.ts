@@ -13,6 +13,12 @@ export function putMessage(state: State, run: Run, message: Omit<InboxMessage, "
   state.withUnread.add(run.id);
 }
 
+/** Stores a message. One that an earlier life of the run took is sent anew. */
+export function putAgain(state: State, run: Run, message: Parameters<typeof putMessage>[2]): void {
+  if (typeof run.inbox.get(message.id)?.takenSeq === "number") run.inbox.delete(message.id);
+  putMessage(state, run, message);
+}
+
 /** Marks a message as taken by this event, unless it is taken or not there. */
 export function takeMessage(state: State, run: Run, id: string, seq: number): void {
   const message = run.inbox.get(id);

@@ -1450,7 +1450,8 @@ begin
 end
 $$;
 
--- Asks live children of these parents to stop. Answers those it told, for the caller to wake.
+-- Asks live children of these parents to stop. Answers those it told, for the caller to wake. A child that was asked in an
+-- earlier life is asked anew.
 create function {schema}.cancel_children_v1(p_shard smallint, p_now timestamptz, p_children uuid[], p_parents uuid[])
 returns uuid[]
 language plpgsql
@@ -1463,7 +1464,9 @@ begin
     select p_shard, c.id, (left(c.id::text, 24) || right(c.parent_id::text, 12))::uuid, p_now, 'cancel', '{"reason":"parent"}'::json
       from {schema}.run c
      where c.shard = p_shard and c.id = any (p_children) and (c.parent_id = any (p_parents)) is true and c.status is null
-    on conflict do nothing
+    on conflict (run_id, id, shard) do update
+       set sent_at = excluded.sent_at, taken_seq = null
+     where inbox.taken_seq is not null
     returning run_id
   )
   select array_agg(t.run_id) into v_told from told t;
