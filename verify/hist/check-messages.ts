@@ -52,16 +52,21 @@ export function createMessageCheck(final: FinalState, report: Report): MessageCh
         const isThere = messages.some(({ idempotencyKey }) => idempotencyKey === entry.key);
         if (!isThere) report("I1", "an acknowledged signal is not in the inbox", entry);
       }
-      if (entry.op === "cancel") {
+      if (entry.op === "cancel" || entry.op === "terminate") {
         const run = final.runs.get(entry.run);
         const isThere =
-          messages.some(({ topic }) => topic === "cancel") || (run !== undefined && run.status !== null);
-        if (!isThere) report("I1", "an acknowledged cancel left no trace", entry);
+          messages.some(({ topic }) => topic === "cancel") ||
+          (run !== undefined && run.status !== null) ||
+          final.events.get(entry.run)?.some(({ kind }) => kind === "redriven");
+        if (isThere !== true) report("I1", `an acknowledged ${entry.op} left no trace`, entry);
       }
     },
     store(entry) {
       if (entry.op === "tell") checkTell(entry);
       else if (entry.op === "end" && entry.type === "ok") ends.set(entry.run, entry);
+      else if (entry.op === "terminate" && entry.answer === "terminated") ends.set(entry.run, entry);
+      else if (entry.op === "redrive")
+        for (const [run, answer] of entry.answers) if (answer === "redriven") ends.delete(run);
     },
   };
 }
