@@ -113,7 +113,20 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
       return { kind: "step", path: `${path}.${i}`, name: rng.pick(stepNames), workMs, failures: 0 };
     });
 
+  /** A failure that is caught, and after it a step by the name of one that is not reached: what follows rests on the failure. */
+  const drawCaught = (): Op[] => {
+    const [failing, next] = [rng.pick(stepNames), rng.pick(stepNames)];
+    const draw = (path: string, name: string, failures: number): Op => {
+      const workMs = Math.floor(rng.next() * 0.2 * limits.leaseMs);
+      return { kind: "step", path, name, workMs, failures };
+    };
+    const body = [draw(`${path}.0t.0`, failing, 1), draw(`${path}.0t.1`, next, 0)];
+    const after = [1, 2, 3].map((index) => draw(`${path}.${index}`, next, 0));
+    return [{ kind: "try", path: `${path}.0`, body }, ...after];
+  };
+
   const length = Math.max(2, Math.ceil(limits.size / 2));
-  const ops = rng.chance(0.2) ? drawSteps() : drawChain(limits.depth, path, length);
+  const isCaught = limits.mayRepeat && rng.chance(0.2);
+  const ops = isCaught ? drawCaught() : rng.chance(0.2) ? drawSteps() : drawChain(limits.depth, path, length);
   return { path, attempts, ops };
 }

@@ -43,7 +43,7 @@ export function livesOf(events: readonly SnapshotEvent[]): readonly (readonly Sn
   return lives;
 }
 
-function isTerminal(event: SnapshotEvent): boolean {
+export function isTerminal(event: SnapshotEvent): boolean {
   return (endStatuses as readonly string[]).includes(event.kind);
 }
 

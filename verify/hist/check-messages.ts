@@ -1,6 +1,7 @@
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
 import type { SnapshotMessage } from "../../packages/pawl/src/store/snapshot.ts";
-import type { FinalState } from "./check-facts.ts";
+import { isTerminal, livesOf, type FinalState } from "./check-facts.ts";
+import type { Lives } from "./lives.ts";
 import type { ClientEntry, StoreEntry } from "./record.ts";
 import type { Report } from "./verdict.ts";
 
@@ -17,9 +18,9 @@ function takerOf(topic: string): string {
 
 /**
  * I10: a signal that was accepted is there once per idempotency key, is taken once, oldest first, and none is accepted by a
- * run that has ended. I1 for signals and cancels: what was acknowledged is there.
+ * run that has ended. I8: whoever ends cancelled or timed out asks its children to stop, in each of its lives. I1 for signals and cancels: what was acknowledged is there.
  */
-export function createMessageCheck(final: FinalState, report: Report): MessageCheck {
+export function createMessageCheck(final: FinalState, lives: Lives, report: Report): MessageCheck {
   const byRun = new Map<RunId, SnapshotMessage[]>();
   for (const message of final.snapshot.inbox)
     byRun.set(message.runId, [...(byRun.get(message.runId) ?? []), message]);
@@ -44,6 +45,28 @@ export function createMessageCheck(final: FinalState, report: Report): MessageCh
     }
   };
 
+  /** Whether the life that the run is in now had ended by then; within one ms nobody can tell. */
+  const hadEnded = (run: RunId, at: number): boolean => {
+    const life = livesOf(final.events.get(run) ?? [])[lives.redrivesOf(run)];
+    const last = life?.at(-1);
+    return last !== undefined && isTerminal(last) && last.at <= at;
+  };
+
+  const checkChildrenAsked = (parent: RunId, entry: StoreEntry): void => {
+    for (const child of lives.childrenOf(parent)) {
+      if (hadEnded(child, entry.at)) continue;
+      const messages = byRun.get(child) ?? [];
+      if (!messages.some(({ topic, sentAt }) => topic === "cancel" && sentAt >= entry.at))
+        report(
+          "I8",
+          "a child was not asked to stop when its parent was",
+          entry,
+          final.runs.get(child),
+          ...messages,
+        );
+    }
+  };
+
   return {
     client(entry) {
       if (entry.type !== "ok" || entry.run === null) return;
@@ -63,9 +86,14 @@ export function createMessageCheck(final: FinalState, report: Report): MessageCh
     },
     store(entry) {
       if (entry.op === "tell") checkTell(entry);
-      else if (entry.op === "end" && entry.type === "ok") ends.set(entry.run, entry);
-      else if (entry.op === "terminate" && entry.answer === "terminated") ends.set(entry.run, entry);
-      else if (entry.op === "redrive")
+      else if (entry.op === "end" && entry.type === "ok") {
+        ends.set(entry.run, entry);
+        if (entry.status === "cancelled" || entry.status === "timed_out")
+          checkChildrenAsked(entry.run, entry);
+      } else if (entry.op === "terminate" && entry.answer === "terminated") {
+        ends.set(entry.run, entry);
+        checkChildrenAsked(entry.run, entry);
+      } else if (entry.op === "redrive")
         for (const [run, answer] of entry.answers) if (answer === "redriven") ends.delete(run);
     },
   };

@@ -37,7 +37,7 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
   const facts = createFactCheck(final, lives, report);
   const results = createResultCheck(final, lives, report);
   const steps = createStepCheck(lives, report);
-  const messages = createMessageCheck(final, report);
+  const messages = createMessageCheck(final, lives, report);
   const starts = createStartCheck(final, report);
   const waits = createWaitCheck(report);
   const times = createTimeCheck(final, report);

@@ -14,6 +14,7 @@ export interface Lives {
   see(entry: StoreEntry): void;
   redrivesOf(run: RunId): number;
   stopOf(run: RunId): StoreEntry | null;
+  childrenOf(run: RunId): readonly RunId[];
 }
 
 export function createLives(): Lives {
@@ -37,11 +38,10 @@ export function createLives(): Lives {
         if (entry.parent !== null && !lives.has(entry.run)) lifeOf(entry.parent).children.push(entry.run);
         lifeOf(entry.run);
       } else if (entry.op === "tell") {
-        // One that is sent again was meant for the life in which it came first.
-        const isNew = !sent.has(entry.message);
+        if (entry.answer !== "accepted" || sent.has(entry.message)) return;
+        // From here on it is a repetition, and belongs to the life in which it came first.
         sent.add(entry.message);
-        if (isNew && entry.topic === "cancel" && entry.answer === "accepted")
-          lifeOf(entry.run).stop ??= entry;
+        if (entry.topic === "cancel") lifeOf(entry.run).stop ??= entry;
       } else if (entry.op === "terminate") {
         if (entry.answer !== "terminated") return;
         lifeOf(entry.run).stop ??= entry;
@@ -58,5 +58,6 @@ export function createLives(): Lives {
     },
     redrivesOf: (run) => lives.get(run)?.redrives ?? 0,
     stopOf: (run) => lives.get(run)?.stop ?? null,
+    childrenOf: (run) => lives.get(run)?.children ?? [],
   };
 }

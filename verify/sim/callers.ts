@@ -78,7 +78,7 @@ export class Callers {
   /** Things still to be done. */
   #busy = 0;
   #calls = 0;
-  /** A redrive got no clear answer: it may still come, and find runs that have ended. */
+  /** Somebody redrives: an earlier try may still come, and find runs that have ended. */
   #mayRevive = false;
 
   constructor(parts: CallersParts) {
@@ -254,11 +254,11 @@ export class Callers {
   /** Asks until the answer is clear; null when it is a refusal. */
   async #insist(asked: Asked, ask: (client: ClientProcess) => Promise<Answered>): Promise<Answered | null> {
     const { rng, plan } = this.#parts;
+    this.#mayRevive ||= asked.op === "redrive" || asked.op === "redriveAll";
     for (;;) {
       const client = this.#parts.client(rng);
       const answered = client === null ? "unclear" : await this.#ask(client, asked, ask);
       if (answered !== "unclear") return answered;
-      this.#mayRevive ||= asked.op === "redrive" || asked.op === "redriveAll";
       await this.#sleep(rng.next() * plan.leaseMs * 0.3);
     }
   }
