@@ -38,6 +38,8 @@ export interface RedrivePlan {
   readonly afterMs: number;
   /** All runs that ended like it, not it alone. */
   readonly isForAll: boolean;
+  /** How long after that it is terminated, if it is. */
+  readonly terminateAfterMs: number | null;
 }
 
 /** What callers do with one run. Times are ms after the beginning. */
@@ -125,6 +127,7 @@ export function generateScenario(rng: Rng, limits: ScenarioLimits): Scenario {
     when: rng.chance(0.7) ? "ended" : "started",
     afterMs: drawSoonMs(),
     isForAll: rng.chance(0.4),
+    terminateAfterMs: maybe(0.3, drawSoonMs),
   });
 
   const drawRoot = (index: number): RootPlan => {

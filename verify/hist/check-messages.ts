@@ -45,18 +45,20 @@ export function createMessageCheck(final: FinalState, lives: Lives, report: Repo
     }
   };
 
-  /** Whether the life that the run is in now had ended by then; within one ms nobody can tell. */
-  const hadEnded = (run: RunId, at: number): boolean => {
+  /** Whether nobody need ask the run to stop any more: its present life had ended by then, or it was asked in it. */
+  const isAsked = (run: RunId, at: number): boolean => {
     const life = livesOf(final.events.get(run) ?? [])[lives.redrivesOf(run)];
-    const last = life?.at(-1);
-    return last !== undefined && isTerminal(last) && last.at <= at;
+    const [first, last] = [life?.[0], life?.at(-1)];
+    // Within one ms nobody can tell.
+    if (last !== undefined && isTerminal(last) && last.at <= at) return true;
+    const bornAt = first?.kind === "redriven" ? first.at : 0;
+    return (byRun.get(run) ?? []).some(({ topic, sentAt }) => topic === "cancel" && sentAt >= bornAt);
   };
 
   const checkChildrenAsked = (parent: RunId, entry: StoreEntry): void => {
     for (const child of lives.childrenOf(parent)) {
-      if (hadEnded(child, entry.at)) continue;
       const messages = byRun.get(child) ?? [];
-      if (!messages.some(({ topic, sentAt }) => topic === "cancel" && sentAt >= entry.at))
+      if (!isAsked(child, entry.at))
         report(
           "I8",
           "a child was not asked to stop when its parent was",

@@ -47,6 +47,8 @@ export function createStepCheck(lives: Lives, report: Report): StepCheck {
   const beginnings = new Map<RunId, number>();
   const beginningsAtClaim = new Map<string, number>();
   const redrivesAtClaim = new Map<string, number>();
+  /** Attempts that have failed in the present life. */
+  const failures = new Map<RunId, number>();
 
   const lifeOf = (run: RunId, step: string): StepLife => {
     const key = `${run} ${step}`;
@@ -86,7 +88,10 @@ export function createStepCheck(lives: Lives, report: Report): StepCheck {
   const learn = (entry: StoreEntry & { run: RunId; epoch: number }, facts: readonly RecordedFact[]): void => {
     for (const { kind, data } of facts) {
       const begun = beginnings.get(entry.run) ?? 0;
-      if (kind === "attempt_failed") beginnings.set(entry.run, begun + 1);
+      if (kind === "attempt_failed") {
+        beginnings.set(entry.run, begun + 1);
+        failures.set(entry.run, (failures.get(entry.run) ?? 0) + 1);
+      }
       if (kind !== "step_completed" && kind !== "step_failed") continue;
       const token = tokenIn(data);
       if (token === null) continue;
@@ -130,10 +135,16 @@ export function createStepCheck(lives: Lives, report: Report): StepCheck {
       if (entry.op === "claim") {
         beginningsAtClaim.set(`${entry.run} ${entry.epoch}`, beginnings.get(entry.run) ?? 0);
         redrivesAtClaim.set(`${entry.run} ${entry.epoch}`, lives.redrivesOf(entry.run));
+        const failed = failures.get(entry.run) ?? 0;
+        if ((entry.failures ?? 0) > failed)
+          report("I3", `${failed} attempts have failed in this life`, entry);
       }
       if (entry.op === "redrive") {
         for (const [run, answer] of entry.answers)
-          if (answer === "redriven") beginnings.set(run, (beginnings.get(run) ?? 0) + 1);
+          if (answer === "redriven") {
+            beginnings.set(run, (beginnings.get(run) ?? 0) + 1);
+            failures.delete(run);
+          }
       }
       if (entry.op === "record" || entry.op === "park" || entry.op === "end") learn(entry, entry.facts);
     },

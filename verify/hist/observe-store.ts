@@ -96,9 +96,9 @@ export function observeStore(store: Store, process: string, observer: StoreObser
     },
     async claimRuns(request) {
       const claim = await store.claimRuns(request);
-      for (const { runId, epoch } of claim.runs) {
+      for (const { runId, epoch, failures } of claim.runs) {
         epochs.set(runId, Math.max(epoch, epochs.get(runId) ?? 0));
-        note("ok", { op: "claim", run: runId, epoch }, request.workerId);
+        note("ok", { op: "claim", run: runId, epoch, failures }, request.workerId);
         observer.claimed(runId, epoch);
       }
       return claim;

@@ -128,7 +128,8 @@ export type StoreOperation =
       /** Messages are there, and whoever claims it will not be told. */
       readonly isDeaf: boolean;
     }
-  | (Fence & { readonly op: "claim" })
+  /** `failures`: as the claimer was told. */
+  | (Fence & { readonly op: "claim"; readonly failures?: number })
   | (Fence & { readonly op: "begin" | "inbox" | "release" })
   | (Fence & { readonly op: "record"; readonly facts: readonly RecordedFact[] })
   | (Fence & { readonly op: "park"; readonly facts: readonly RecordedFact[]; readonly outcome: string })

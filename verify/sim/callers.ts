@@ -159,12 +159,13 @@ export class Callers {
   async #follow(run: RunId, redrives: readonly RedrivePlan[]): Promise<void> {
     const follower = { run };
     if (redrives.length > 0) this.#followers.add(follower);
-    for (const { afterMs, isForAll } of redrives) {
+    for (const { afterMs, isForAll, terminateAfterMs } of redrives) {
       const { status } = await this.#await(run);
       if (status === "completed") break;
       await this.#sleep(afterMs);
       if (isForAll) await this.#redriveAll(status as StoppedStatus);
       else await this.#redrive(run);
+      if (terminateAfterMs !== null) this.#later(terminateAfterMs, () => this.#terminate(run));
     }
     this.#followers.delete(follower);
     await this.#await(run);

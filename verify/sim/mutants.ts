@@ -252,7 +252,7 @@ const mistakesOfControl: readonly Mutant[] = [
   },
   {
     name: "redrive does not count failures from 0 again",
-    breaks: ["I14"],
+    breaks: ["I3", "I14"],
     spoil(store, state) {
       const failures = new Map<RunId, number>();
       const claiming: Store = {
@@ -364,7 +364,7 @@ const mistakesOfControl: readonly Mutant[] = [
   },
   {
     name: "terminate leaves the children alone",
-    breaks: ["I17"],
+    breaks: ["I8", "I17"],
     spoil: (store, state) => ({
       ...store,
       terminate(runId, data) {
