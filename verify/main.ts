@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 import { describeViolation, type Violation } from "./hist/verdict.ts";
 import { runBatch, type BatchReport } from "./sim/batch.ts";
 import { runSchedule } from "./sim/schedule.ts";
-import { count, faultKinds, type Tally } from "./sim/tally.ts";
+import { count, faultKinds, operationKinds, type Tally } from "./sim/tally.ts";
 
 const usage = `npm run verify -- [options]
 
@@ -25,7 +25,7 @@ const { values: options } = parseArgs({
 
 /** CI has two cores. */
 const processes = 2;
-/** Fewer schedules than this need not show every fault. */
+/** Fewer schedules than this need not show every fault and every operation. */
 const enoughSchedules = 2_000;
 const leastAnswered = 0.9;
 
@@ -84,7 +84,7 @@ function forkShare(prefix: string): Promise<BatchReport> {
 }
 
 function printReport(reports: readonly BatchReport[]): void {
-  const landed: Tally = new Map(faultKinds.map((kind) => [kind, 0]));
+  const landed: Tally = new Map([...faultKinds, ...operationKinds].map((kind) => [kind, 0]));
   for (const report of reports) for (const [kind, times] of report.landed) count(landed, kind, times);
   const sum = (of: (report: BatchReport) => number): number =>
     reports.reduce((total, report) => total + of(report), 0);
@@ -100,9 +100,13 @@ function printReport(reports: readonly BatchReport[]): void {
 
   for (const { failure } of reports) if (failure !== null) printFailure(failure.seed, failure.violations);
   if (process.exitCode === 1) return;
-  const missing = faultKinds.filter((kind) => landed.get(kind) === 0);
-  if (schedules >= enoughSchedules && missing.length > 0)
-    complain(`These faults never landed: ${missing.join(", ")}.`);
+  if (schedules >= enoughSchedules) {
+    const isMissing = (kind: string): boolean => landed.get(kind) === 0;
+    const missingFaults = faultKinds.filter(isMissing);
+    if (missingFaults.length > 0) complain(`These faults never landed: ${missingFaults.join(", ")}.`);
+    const missingOperations = operationKinds.filter(isMissing);
+    if (missingOperations.length > 0) complain(`This never happened: ${missingOperations.join("; ")}.`);
+  }
   if (answered < leastAnswered * asked)
     complain(`Only ${answered} of ${asked} calls were answered after healing.`);
 }

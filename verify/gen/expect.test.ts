@@ -9,7 +9,7 @@ const wait = (path: string, timeoutMs: number | null): Op => ({ kind: "wait", pa
 const program = (ops: readonly Op[], attempts: 1 | 3 = 1): Program => ({ path: "p", attempts, ops });
 
 function around(sent: SentSignals = new Map()): Surroundings {
-  return { signalsOf: () => sent, mayCrash: false };
+  return { signalsOf: () => sent, mayStop: false };
 }
 
 test("a program of steps completes with their tokens", () => {

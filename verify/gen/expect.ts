@@ -15,8 +15,8 @@ export type SentSignals = ReadonlyMap<string, readonly string[]>;
 export interface Surroundings {
   /** The signals that runs of this program are sent, by the program's path. */
   readonly signalsOf: (path: string) => SentSignals;
-  /** Whether any run may fail because its workers crashed too often. */
-  readonly mayCrash: boolean;
+  /** Whether any child may end otherwise than its program says: it crashed too often, timed out, or was cancelled. */
+  readonly mayStop: boolean;
 }
 
 const completes: Expectation = { completes: true, causes: new Set(), waits: false };
@@ -77,7 +77,7 @@ function expectOp(op: Op, path: string, around: Surroundings): Expectation {
     }
     case "call": {
       const end = expectEnd(op.program, around);
-      const fails = end.causes.size > 0 || around.mayCrash;
+      const fails = end.causes.size > 0 || around.mayStop;
       return { ...end, causes: fails ? throws.causes : end.causes };
     }
     case "all": {

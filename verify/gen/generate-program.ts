@@ -1,5 +1,5 @@
 import type { Rng } from "../sim/rng.ts";
-import { always, attemptChoices, type Op, type Program } from "./program.ts";
+import { always, attemptChoices, type Attempts, type Op, type Program } from "./program.ts";
 
 export interface ProgramLimits {
   /** Time scale: sleeps and timeouts are a few of these at most. */
@@ -7,18 +7,25 @@ export interface ProgramLimits {
   /** Operations in all, children's included. */
   readonly size: number;
   readonly depth: number;
+  /** Its code may begin anew though its workflow makes one attempt: by retries of its own, or because it is redriven. */
+  readonly mayRepeat: boolean;
+  /** Attempts of its workflow. Default: any. */
+  readonly attempts?: Attempts;
 }
 
 const stepNames = ["a", "b", "c"];
 
 /**
- * Draws a random program. Each chain has signals of its own, so that which wait gets which signal is never a race. With
- * several attempts, errors are caught only outside of parallel chains, and around no such chains: there a failure may be
+ * Draws a random program. Each chain has signals of its own, so that which wait gets which signal is never a race. Where
+ * its code may begin anew, errors are caught only outside of parallel chains, and around no such chains: there a failure may be
  * caught while others go on, a new attempt sets it aside, and the code may then go another way, and ask by name and number
  * for what was recorded on the old one.
  */
 export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): Program {
-  const attempts = rng.pick(attemptChoices);
+  const attempts = limits.attempts ?? rng.pick(attemptChoices);
+  const repeats = attempts > 1 || limits.mayRepeat;
+  // What a new beginning makes of a failure that the code had dealt with is best seen where there are many.
+  const moreTries = limits.mayRepeat ? 0.12 : 0;
   let left = limits.size;
   let chainCount = 0;
   let parallelDepth = 0;
@@ -34,10 +41,13 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
 
   const drawOp = (depth: number, path: string, signals: readonly string[]): Op => {
     left -= 1;
-    const draw = rng.next();
-    if (depth > 0 && draw < 0.18) return drawAll(depth, path);
-    if (depth > 0 && draw < 0.24) return drawTry(depth, path);
-    if (depth > 0 && draw < 0.36) return drawCall(depth, path);
+    let draw = rng.next();
+    if (depth > 0) {
+      if (draw < 0.18) return drawAll(depth, path);
+      if (draw < 0.24 + moreTries) return drawTry(depth, path);
+      if (draw < 0.36 + moreTries) return drawCall(depth, path);
+      draw -= moreTries;
+    }
     if (draw < 0.46) return drawWait(path, signals);
     if (draw < 0.57) return { kind: "sleep", path, ms: drawMs() };
     if (draw < 0.59) return { kind: "throw", path };
@@ -45,7 +55,7 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   };
 
   const drawAll = (depth: number, path: string): Op => {
-    if (isCatching && attempts > 1) return drawStep(path);
+    if (isCatching && repeats) return drawStep(path);
     const chains: Op[][] = [];
     const count = 2 + rng.below(2);
     parallelDepth += 1;
@@ -55,7 +65,7 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   };
 
   const drawTry = (depth: number, path: string): Op => {
-    if (parallelDepth > 0 && attempts > 1) return drawStep(path);
+    if (parallelDepth > 0 && repeats) return drawStep(path);
     isCatching = true;
     const body = drawChain(depth - 1, `${path}t`, 3);
     isCatching = false;
@@ -65,7 +75,12 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   const drawCall = (depth: number, path: string): Op => {
     const size = Math.min(left, 1 + rng.below(4));
     left -= size;
-    return { kind: "call", path, program: generateProgram(rng, { ...limits, size, depth: depth - 1 }, path) };
+    const { leaseMs, mayRepeat } = limits;
+    return {
+      kind: "call",
+      path,
+      program: generateProgram(rng, { leaseMs, mayRepeat, size, depth: depth - 1 }, path),
+    };
   };
 
   const drawWait = (path: string, signals: readonly string[]): Op => ({
@@ -76,7 +91,11 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   });
 
   const drawStep = (path: string): Op => {
-    const failures = rng.chance(0.85) ? 0 : rng.chance(0.8) ? 1 + rng.below(2) : always;
+    const failures = rng.chance(isCatching && limits.mayRepeat ? 0.5 : 0.85)
+      ? 0
+      : rng.chance(0.8)
+        ? 1 + rng.below(2)
+        : always;
     const workMs = rng.chance(0.5) ? 0 : rng.chance(0.9) ? drawMs() / 4 : limits.leaseMs * 1.5;
     return { kind: "step", path, name: rng.pick(stepNames), workMs: Math.floor(workMs), failures };
   };
@@ -94,7 +113,20 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
       return { kind: "step", path: `${path}.${i}`, name: rng.pick(stepNames), workMs, failures: 0 };
     });
 
+  /** A failure that is caught, and after it a step by the name of one that is not reached: what follows rests on the failure. */
+  const drawCaught = (): Op[] => {
+    const [failing, next] = [rng.pick(stepNames), rng.pick(stepNames)];
+    const draw = (path: string, name: string, failures: number): Op => {
+      const workMs = Math.floor(rng.next() * 0.2 * limits.leaseMs);
+      return { kind: "step", path, name, workMs, failures };
+    };
+    const body = [draw(`${path}.0t.0`, failing, 1), draw(`${path}.0t.1`, next, 0)];
+    const after = [1, 2, 3].map((index) => draw(`${path}.${index}`, next, 0));
+    return [{ kind: "try", path: `${path}.0`, body }, ...after];
+  };
+
   const length = Math.max(2, Math.ceil(limits.size / 2));
-  const ops = rng.chance(0.2) ? drawSteps() : drawChain(limits.depth, path, length);
+  const isCaught = limits.mayRepeat && rng.chance(0.2);
+  const ops = isCaught ? drawCaught() : rng.chance(0.2) ? drawSteps() : drawChain(limits.depth, path, length);
   return { path, attempts, ops };
 }

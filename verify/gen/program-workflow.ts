@@ -57,9 +57,12 @@ export function createProgramWorkflows(
   return workflows;
 }
 
-/** The error of an operation, as opposed to one that the engine throws to stop the code. */
-function isOwnError(error: unknown): boolean {
-  return PawlError.is(error, "RUN_FAILED") || (error instanceof Error && error.name === "ProgramError");
+/** How a run ended that did not complete. */
+const stops = ["RUN_FAILED", "RUN_CANCELLED", "RUN_TIMED_OUT", "RUN_EXPIRED"] as const;
+
+/** The run whose end this error tells of; null for any other error. */
+function stoppedRun(error: unknown): unknown {
+  return stops.some((code) => PawlError.is(error, code)) ? (error as PawlError).details["runId"] : null;
 }
 
 function programError(message: string): Error {
@@ -77,6 +80,13 @@ async function interpret(
   /** It has learnt that it is to stop, and nothing it does from here on has any effect. */
   let isStopped = false;
 
+  /** The error of an operation, as opposed to one that the engine throws to stop the code. */
+  const isOwnError = (error: unknown): boolean => {
+    if (error instanceof Error && error.name === "ProgramError") return true;
+    const stopped = stoppedRun(error);
+    return stopped !== null && stopped !== execution.run;
+  };
+
   const note = (op: Op, type: "ok" | "fail", value: string): void => {
     if (!isStopped) host.delivered(execution, op.path, deliveries++, type, value);
   };
@@ -88,7 +98,7 @@ async function interpret(
       note(op, "ok", JSON.stringify(value === undefined ? null : value));
       return value;
     } catch (error) {
-      isStopped ||= PawlError.is(error, "RUN_CANCELLED");
+      isStopped ||= stoppedRun(error) === execution.run;
       note(op, "fail", error instanceof Error ? error.message : String(error));
       throw error;
     }

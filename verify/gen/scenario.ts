@@ -1,56 +1,183 @@
 import type { Rng } from "../sim/rng.ts";
 import type { SentSignals } from "./expect.ts";
 import { generateProgram, type ProgramLimits } from "./generate-program.ts";
-import { walk, type Program } from "./program.ts";
+import { attemptChoices, walk, type Attempts, type Program } from "./program.ts";
+
+/** What a start says of its run beside its program. Times are ms from the start; null: nothing is said. */
+export interface StartTerms {
+  readonly delayMs: number | null;
+  readonly expiresInMs: number | null;
+  readonly timeoutMs: number | null;
+  /** Attempts for this run alone. */
+  readonly attempts: Attempts | null;
+  readonly priority: number;
+  /** A second start with the key is refused. */
+  readonly mustBeNew: boolean;
+}
+
+const plainTerms: StartTerms = {
+  delayMs: null,
+  expiresInMs: null,
+  timeoutMs: null,
+  attempts: null,
+  priority: 0,
+  mustBeNew: false,
+};
+
+/** Null: left as it is. */
+export interface ReschedulePlan {
+  readonly afterMs: number;
+  readonly priority: number | null;
+  /** 0: now. */
+  readonly startInMs: number | null;
+}
+
+export interface RedrivePlan {
+  /** At this time after its start, or this long after it has ended. */
+  readonly when: "started" | "ended";
+  readonly afterMs: number;
+  /** All runs that ended like it, not it alone. */
+  readonly isForAll: boolean;
+  /** How long after that it is terminated, if it is. */
+  readonly terminateAfterMs: number | null;
+}
 
 /** What callers do with one run. Times are ms after the beginning. */
 export interface RootPlan {
   readonly program: Program;
   readonly key: string;
+  readonly terms: StartTerms;
   /** Everybody who starts it, with the same key; at least one. */
   readonly startsAtMs: readonly number[];
   /** Somebody starts another program with the same key: one of the two is refused. */
   readonly rival: { readonly program: Program; readonly atMs: number } | null;
   /** How long after its start it is cancelled, if it is. */
   readonly cancelAfterMs: number | null;
-  /** How long after its start it is paused, if it is, and how long after that resumed. */
-  readonly pause: { readonly afterMs: number; readonly forMs: number } | null;
+  readonly terminateAfterMs: number | null;
+  /** How long after its start it is paused, if it is, and how long after that resumed; null: never, its deadline ends it. */
+  readonly pause: { readonly afterMs: number; readonly forMs: number | null } | null;
+  readonly reschedules: readonly ReschedulePlan[];
+  readonly redrives: readonly RedrivePlan[];
+}
+
+/** Runs that are started by one call: all, or none where a key belongs to another. */
+export interface BatchPlan {
+  readonly atMs: number;
+  readonly attempts: Attempts;
+  readonly items: readonly { readonly program: Program; readonly key: string }[];
 }
 
 export interface Scenario {
   readonly roots: readonly RootPlan[];
+  readonly batch: BatchPlan | null;
+  /** How often somebody terminates a child. */
+  readonly meddling: number;
+  /** Some runs are given times, or are operated on: any child may then end otherwise than its program says. */
+  readonly mayStop: boolean;
   /** By the path of the program whose run gets them. */
   readonly signals: ReadonlyMap<string, SentSignals>;
 }
 
-export interface ScenarioLimits extends ProgramLimits {
+export interface ScenarioLimits extends Omit<ProgramLimits, "mayRepeat" | "attempts"> {
   readonly roots: number;
   /** Callers begin what they do within this time. */
   readonly activeMs: number;
 }
 
 export function generateScenario(rng: Rng, limits: ScenarioLimits): Scenario {
+  const { leaseMs } = limits;
   const drawMs = (): number => rng.next() * limits.activeMs;
   /** Mostly while the run is still at work. */
-  const drawSoonMs = (): number => rng.next() * rng.pick([0.02, 0.2, 1]) * limits.leaseMs;
-  const roots: RootPlan[] = [];
+  const drawSoonMs = (): number => rng.next() * rng.pick([0.02, 0.2, 1]) * leaseMs;
+  const maybe = <T>(probability: number, draw: () => T): T | null =>
+    rng.chance(probability) ? draw() : null;
+  const several = <T>(probability: number, most: number, draw: () => T): readonly T[] => {
+    const drawn: T[] = [];
+    while (drawn.length < most && rng.chance(probability)) drawn.push(draw());
+    return drawn;
+  };
+  const drawWholeMs = (leases: readonly number[]): number =>
+    Math.floor(rng.next() * rng.pick(leases) * leaseMs);
   const signals = new Map<string, SentSignals>();
-  for (let i = 0; i < limits.roots; i++) {
-    const program = generateProgram(rng, limits, `r${i}`);
+  // What one operation hides, a scenario without it shows.
+  const isTimed = rng.chance(0.4);
+  const isOperated = rng.chance(0.5);
+  const isRedriven = isOperated && rng.chance(0.6);
+
+  const drawTerms = (): StartTerms => {
+    const mustBeNew = rng.chance(0.1);
+    if (!isTimed) return { ...plainTerms, mustBeNew };
+    return {
+      delayMs: maybe(0.4, () => drawWholeMs([0.1, 1])),
+      expiresInMs: maybe(0.3, () => drawWholeMs([0.05, 1, 3])),
+      timeoutMs: maybe(0.4, () => drawWholeMs([0.1, 1, 4])),
+      attempts: maybe(0.3, () => rng.pick(attemptChoices)),
+      priority: rng.below(3) - 1,
+      mustBeNew,
+    };
+  };
+
+  const drawReschedule = (): ReschedulePlan => ({
+    afterMs: drawSoonMs(),
+    priority: maybe(0.5, () => rng.below(5) - 2),
+    startInMs: rng.pick([null, 0, drawWholeMs([0.1, 1])]),
+  });
+
+  const drawRedrive = (): RedrivePlan => ({
+    when: rng.chance(0.7) ? "ended" : "started",
+    afterMs: drawSoonMs(),
+    isForAll: rng.chance(0.4),
+    terminateAfterMs: maybe(0.3, drawSoonMs),
+  });
+
+  const drawRoot = (index: number): RootPlan => {
+    const terms = drawTerms();
+    const mayRepeat = isRedriven || terms.attempts !== null;
+    const program = generateProgram(rng, { ...limits, mayRepeat }, `r${index}`);
     drawSignals(rng, program, signals);
-    const startsAtMs = [drawMs()];
-    while (rng.chance(0.3) && startsAtMs.length < 4) startsAtMs.push(drawMs());
-    const rivalProgram = generateProgram(rng, { ...limits, size: 1, depth: 0 }, `rival${i}`);
-    roots.push({
+    const rivalProgram = generateProgram(rng, { ...limits, mayRepeat, size: 1, depth: 0 }, `rival${index}`);
+    // A pause that comes late may find a life without a deadline.
+    const isEndless = terms.timeoutMs !== null && !isRedriven && rng.chance(0.5);
+    return {
       program,
-      key: `key ${i}`,
-      startsAtMs,
-      rival: rng.chance(0.1) ? { program: rivalProgram, atMs: drawMs() } : null,
-      cancelAfterMs: rng.chance(0.25) ? drawSoonMs() : null,
-      pause: rng.chance(0.15) ? { afterMs: drawSoonMs(), forMs: drawMs() } : null,
-    });
-  }
-  return { roots, signals };
+      key: `key ${index}`,
+      terms,
+      startsAtMs: [drawMs(), ...several(0.3, 3, drawMs)],
+      rival: maybe(0.1, () => ({ program: rivalProgram, atMs: drawMs() })),
+      cancelAfterMs: maybe(isRedriven ? 0.4 : 0.25, drawSoonMs),
+      terminateAfterMs: isOperated ? maybe(0.25, drawSoonMs) : null,
+      pause: maybe(0.15, () => ({ afterMs: drawSoonMs(), forMs: isEndless ? null : drawMs() })),
+      reschedules: isOperated ? several(0.3, 3, drawReschedule) : [],
+      redrives: isRedriven ? several(0.6, 3, drawRedrive) : [],
+    };
+  };
+
+  const drawBatch = (): BatchPlan => {
+    const attempts = rng.pick(attemptChoices);
+    const drawItem = (name: string, key: string): BatchPlan["items"][number] => {
+      const size = 1 + rng.below(2);
+      const program = generateProgram(
+        rng,
+        { leaseMs, size, depth: 0, attempts, mayRepeat: isRedriven },
+        name,
+      );
+      drawSignals(rng, program, signals);
+      return { program, key };
+    };
+    const items = [drawItem("b0", "batch 0"), drawItem("b1", "batch 1")];
+    if (rng.chance(0.5)) items.splice(rng.below(3), 0, drawItem("b2", `key ${rng.below(limits.roots)}`));
+    if (rng.chance(0.15)) items.push(drawItem("b3", "batch 0"));
+    return { atMs: drawMs(), attempts, items };
+  };
+
+  const roots = Array.from({ length: limits.roots }, (_, index) => drawRoot(index));
+  return {
+    roots,
+    batch: maybe(0.2, drawBatch),
+    meddling: isOperated ? 0.2 : 0,
+    mayStop: isTimed || isOperated,
+    signals,
+  };
 }
 
 /** For each name either as many signals as there are waits, at times one more, or none at all. */

@@ -1,4 +1,5 @@
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
+import type { Lives } from "./lives.ts";
 import type { StepEntry, StoreEntry } from "./record.ts";
 import type { Report } from "./verdict.ts";
 
@@ -6,15 +7,25 @@ interface CancelledRun {
   readonly cancel: StoreEntry;
   /** Writes that were accepted from each holder since. */
   readonly writes: Map<number, StoreEntry[]>;
+  /** Writes that were refused since. */
+  readonly refusals: Map<number, StoreEntry>;
 }
 
 /** A holder has the answer to a write when it makes the next one. */
 const writesUntilKnown = 2;
 
-/** I8: once the store has told a holder of an accepted cancel, by its claim or by the answer to a write, no step starts. */
-export function createCancelCheck(report: Report): (entry: StepEntry | StoreEntry) => void {
+/**
+ * I8: once the store has told a holder of an accepted cancel, by its claim or by the answer to a write, no step starts. Nor
+ * does one in a terminated run, once a write of its holder was refused. A redriven run is asked for nothing any more.
+ */
+export function createCancelCheck(lives: Lives, report: Report): (entry: StepEntry | StoreEntry) => void {
   const cancelled = new Map<RunId, CancelledRun>();
   const claims = new Map<string, StoreEntry>();
+
+  const cancel = (run: RunId, entry: StoreEntry): void => {
+    if (cancelled.has(run)) return;
+    cancelled.set(run, { cancel: entry, writes: new Map(), refusals: new Map() });
+  };
 
   const checkStep = (entry: StepEntry): void => {
     const run = cancelled.get(entry.run);
@@ -22,6 +33,9 @@ export function createCancelCheck(report: Report): (entry: StepEntry | StoreEntr
     const claim = claims.get(`${entry.run} ${entry.epoch}`);
     if (claim !== undefined)
       report("I8", "a step started in a run claimed after it was cancelled", run.cancel, claim, entry);
+    const refusal = run.refusals.get(entry.epoch);
+    if (refusal !== undefined)
+      report("I8", "a step started in a terminated run whose holder was refused", run.cancel, refusal, entry);
     const writes = run.writes.get(entry.epoch) ?? [];
     if (writes.length < writesUntilKnown) return;
     report(
@@ -34,17 +48,23 @@ export function createCancelCheck(report: Report): (entry: StepEntry | StoreEntr
   };
 
   const checkStore = (entry: StoreEntry): void => {
-    if (entry.type === "fail") return;
     if (entry.op === "tell") {
-      const isCancel = entry.topic === "cancel" && entry.answer === "accepted";
-      if (isCancel && !cancelled.has(entry.run))
-        cancelled.set(entry.run, { cancel: entry, writes: new Map() });
+      if (lives.stopOf(entry.run) === entry) cancel(entry.run, entry);
+      return;
+    }
+    if (entry.op === "terminate") {
+      if (entry.answer === "terminated") cancel(entry.run, entry);
+      return;
+    }
+    if (entry.op === "redrive") {
+      for (const [run, answer] of entry.answers) if (answer === "redriven") cancelled.delete(run);
       return;
     }
     if (entry.op !== "claim" && entry.op !== "record" && entry.op !== "park") return;
     const run = cancelled.get(entry.run);
     if (run === undefined) return;
-    if (entry.op === "claim") claims.set(`${entry.run} ${entry.epoch}`, entry);
+    if (entry.type === "fail") run.refusals.set(entry.epoch, entry);
+    else if (entry.op === "claim") claims.set(`${entry.run} ${entry.epoch}`, entry);
     else run.writes.set(entry.epoch, [...(run.writes.get(entry.epoch) ?? []), entry]);
   };
 

@@ -6,6 +6,7 @@ import type {
   SnapshotRun,
   StoreSnapshot,
 } from "../../packages/pawl/src/store/snapshot.ts";
+import type { Lives } from "./lives.ts";
 import type { ClientEntry, RecordedFact, StoreEntry } from "./record.ts";
 import type { Report } from "./verdict.ts";
 
@@ -32,10 +33,25 @@ function isSameJson(text: string | null, payload: SnapshotPayload | null): boole
   return text === stored || JSON.stringify(JSON.parse(text)) === stored;
 }
 
-/** I4: histories only grow at their end; seq is dense from 1; a run that has ended has one terminal event, the last. */
+/** A history, cut where another life begins: each life but the first begins with `redriven`. */
+export function livesOf(events: readonly SnapshotEvent[]): readonly (readonly SnapshotEvent[])[] {
+  const lives: SnapshotEvent[][] = [[]];
+  for (const event of events) {
+    if (event.kind === "redriven") lives.push([]);
+    lives.at(-1)?.push(event);
+  }
+  return lives;
+}
+
+export function isTerminal(event: SnapshotEvent): boolean {
+  return (endStatuses as readonly string[]).includes(event.kind);
+}
+
+/**
+ * I4: histories only grow at their end; seq is dense from 1. I7: a life that is over has one terminal event, its last; what
+ * has completed does not live again.
+ */
 export function checkHistories(final: FinalState, report: Report): void {
-  const isTerminal = (event: SnapshotEvent): boolean =>
-    (endStatuses as readonly string[]).includes(event.kind);
   const rooms = [...final.snapshot.ready, ...final.snapshot.parked];
   for (const room of rooms) {
     const count = final.events.get(room.runId)?.length ?? 0;
@@ -46,19 +62,41 @@ export function checkHistories(final: FinalState, report: Report): void {
     for (const [index, event] of events.entries()) {
       if (event.seq !== index + 1) report("I4", `seq ${event.seq} where ${index + 1} belongs`, event);
     }
-    const terminals = events.filter(isTerminal);
-    const last = events.at(-1);
-    if (run.status === null) {
-      if (terminals.length > 0) report("I7", "a terminal event in a run that lives", run, ...terminals);
-    } else if (terminals.length !== 1 || terminals[0] !== last || last?.kind !== run.status) {
-      report("I7", `not one last event that says ${run.status}`, run, ...terminals, last);
-    }
+    const lives = livesOf(events);
+    for (const life of lives.slice(0, -1)) checkPastLife(life, run, report);
+    checkPresentLife(lives.at(-1) ?? [], run, report);
   }
 }
 
-/** I4 and I7, entry by entry: what was accepted or read is what the history holds in the end; a run ends once. */
-export function createFactCheck(final: FinalState, report: Report): (entry: StoreEntry) => void {
-  const endedBy = new Map<RunId, StoreEntry>();
+function checkPastLife(life: readonly SnapshotEvent[], run: SnapshotRun, report: Report): void {
+  const terminals = life.filter(isTerminal);
+  // A redrive writes down how children ended that could not tell.
+  const last = life.findLast(({ kind }) => kind !== "child_ended");
+  if (terminals.length !== 1 || terminals[0] !== last || last?.kind === "completed")
+    report("I7", "a run lives again after a life without one end", run, ...terminals, last);
+}
+
+function checkPresentLife(life: readonly SnapshotEvent[], run: SnapshotRun, report: Report): void {
+  const terminals = life.filter(isTerminal);
+  const last = life.at(-1);
+  if (run.status === null) {
+    if (terminals.length > 0) report("I7", "a terminal event in a run that lives", run, ...terminals);
+  } else if (terminals.length !== 1 || terminals[0] !== last || last?.kind !== run.status) {
+    report("I7", `not one last event that says ${run.status}`, run, ...terminals, last);
+  }
+}
+
+/**
+ * I4 and I7, entry by entry: what was accepted or read is what the history holds in the end; a run ends once in each of its
+ * lives, and lives again as often as it was redriven.
+ */
+export function createFactCheck(
+  final: FinalState,
+  lives: Lives,
+  report: Report,
+): { readonly see: (entry: StoreEntry) => void; readonly conclude: () => void } {
+  const endedBy = new Map<string, StoreEntry>();
+  const endsOf = new Map<RunId, readonly (SnapshotEvent | undefined)[]>();
 
   const compare = (
     entry: StoreEntry & { run: RunId },
@@ -81,15 +119,36 @@ export function createFactCheck(final: FinalState, report: Report): (entry: Stor
     }
   };
 
+  /** How the life ended that the run is in now. */
+  const endOf = (run: RunId): SnapshotEvent | undefined => {
+    let ends = endsOf.get(run);
+    if (ends === undefined) {
+      ends = livesOf(final.events.get(run) ?? []).map((life) => life.find(isTerminal));
+      endsOf.set(run, ends);
+    }
+    return ends[lives.redrivesOf(run)];
+  };
+
   const checkEnd = (entry: StoreEntry & { op: "end" | "ended" }): void => {
     const run = final.runs.get(entry.run);
+    const end = endOf(entry.run);
+    if (end?.kind !== entry.status)
+      return report("I7", "an end that is not in the history", entry, end ?? null);
+    const id = `${entry.run} ${lives.redrivesOf(entry.run)}`;
+    const earlier = endedBy.get(id);
+    if (earlier === undefined) endedBy.set(id, entry);
+    else if (entry.op === "end") report("I7", "a run ended twice in one life", earlier, entry);
+    else if ("result" in earlier && earlier.result !== entry.result)
+      report("I7", "two ends of one life", earlier, entry);
+    // Of a past life nothing but its history is left.
+    if (end !== final.events.get(entry.run)?.at(-1)) return;
     const result = run?.error ?? run?.output ?? null;
     if (run?.status !== entry.status || !isSameJson(entry.result, result ?? { value: null })) {
       report("I7", "an end that is not how the run ended", entry, run ?? null);
     }
   };
 
-  return (entry) => {
+  const see = (entry: StoreEntry): void => {
     if (entry.type === "fail") return;
     switch (entry.op) {
       case "record":
@@ -97,16 +156,15 @@ export function createFactCheck(final: FinalState, report: Report): (entry: Stor
         return compare(entry, entry.facts, "a fact was accepted");
       case "load":
         return compare(entry, entry.facts, "a fact was read");
-      case "end": {
+      case "end":
         compare(entry, entry.facts, "a fact was accepted");
-        checkEnd(entry);
-        const earlier = endedBy.get(entry.run);
-        if (earlier !== undefined) report("I7", "a run ended twice", earlier, entry);
-        endedBy.set(entry.run, entry);
-        return;
-      }
+        return checkEnd(entry);
       case "ended":
         return checkEnd(entry);
+      case "terminate":
+        if (entry.answer === "terminated" && endOf(entry.run)?.kind !== "cancelled")
+          report("I1", "a terminated run is not cancelled", entry, endOf(entry.run) ?? null);
+        return;
       case "register":
       case "heartbeat":
       case "retire":
@@ -117,11 +175,24 @@ export function createFactCheck(final: FinalState, report: Report): (entry: Stor
       case "inbox":
       case "release":
       case "tell":
+      case "redrive":
+      case "reschedule":
       case "leak":
         return;
       default:
         entry satisfies never;
     }
+  };
+
+  return {
+    see,
+    conclude() {
+      for (const run of final.runs.values()) {
+        const redriven = (final.events.get(run.id) ?? []).filter(({ kind }) => kind === "redriven");
+        const times = lives.redrivesOf(run.id);
+        if (redriven.length !== times) report("I1", `a run redriven ${times} times`, run, ...redriven);
+      }
+    },
   };
 }
 
@@ -131,14 +202,25 @@ export interface SeenEnd {
   readonly output: unknown;
 }
 
-/** I7: everybody who waits for a run gets the same answer, which is how it ended. */
-export function createResultCheck(final: FinalState, report: Report): (entry: ClientEntry) => void {
+/** I7: everybody who waits for a run gets the same answer: how one of the lives ended that it was in meanwhile. */
+export function createResultCheck(
+  final: FinalState,
+  lives: Lives,
+  report: Report,
+): (entry: ClientEntry) => void {
+  const redrivesAtAsking = new Map<number, number>();
   return (entry) => {
-    if (entry.op !== "result" || entry.type !== "ok" || entry.run === null) return;
+    if (entry.op !== "result" || entry.run === null) return;
+    if (entry.type === "invoke") redrivesAtAsking.set(entry.call, lives.redrivesOf(entry.run));
+    if (entry.type !== "ok") return;
     const run = final.runs.get(entry.run);
     const { status, output } = entry.value as SeenEnd;
+    const ends = livesOf(final.events.get(entry.run) ?? [])
+      .slice(redrivesAtAsking.get(entry.call) ?? 0, lives.redrivesOf(entry.run) + 1)
+      .map((life) => life.find(isTerminal)?.kind);
     const isSame =
-      run?.status === status && JSON.stringify(output) === JSON.stringify(run.output?.value ?? null);
+      (ends as readonly string[]).includes(status) &&
+      (status !== "completed" || JSON.stringify(output) === JSON.stringify(run?.output?.value ?? null));
     if (!isSame) report("I7", "a waiter got another answer than how the run ended", entry, run ?? null);
   };
 }

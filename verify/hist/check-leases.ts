@@ -116,6 +116,11 @@ export function createLeaseCheck(report: Report): (entry: StoreEntry) => void {
       case "release":
       case "end":
         return checkWrite(entry, true);
+      case "terminate": {
+        const holder = holders.get(entry.run);
+        if (holder !== undefined && entry.answer === "terminated") holder.leftBy ??= entry;
+        return;
+      }
       case "leak":
         return report(
           "I5",
@@ -127,6 +132,8 @@ export function createLeaseCheck(report: Report): (entry: StoreEntry) => void {
       case "tell":
       case "load":
       case "ended":
+      case "redrive":
+      case "reschedule":
         return;
       default:
         entry satisfies never;

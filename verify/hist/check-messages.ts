@@ -1,6 +1,7 @@
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
 import type { SnapshotMessage } from "../../packages/pawl/src/store/snapshot.ts";
-import type { FinalState } from "./check-facts.ts";
+import { isTerminal, livesOf, type FinalState } from "./check-facts.ts";
+import type { Lives } from "./lives.ts";
 import type { ClientEntry, StoreEntry } from "./record.ts";
 import type { Report } from "./verdict.ts";
 
@@ -17,9 +18,9 @@ function takerOf(topic: string): string {
 
 /**
  * I10: a signal that was accepted is there once per idempotency key, is taken once, oldest first, and none is accepted by a
- * run that has ended. I1 for signals and cancels: what was acknowledged is there.
+ * run that has ended. I8: whoever ends cancelled or timed out asks its children to stop, in each of its lives. I1 for signals and cancels: what was acknowledged is there.
  */
-export function createMessageCheck(final: FinalState, report: Report): MessageCheck {
+export function createMessageCheck(final: FinalState, lives: Lives, report: Report): MessageCheck {
   const byRun = new Map<RunId, SnapshotMessage[]>();
   for (const message of final.snapshot.inbox)
     byRun.set(message.runId, [...(byRun.get(message.runId) ?? []), message]);
@@ -44,6 +45,30 @@ export function createMessageCheck(final: FinalState, report: Report): MessageCh
     }
   };
 
+  /** Whether nobody need ask the run to stop any more: its present life had ended by then, or it was asked in it. */
+  const isAsked = (run: RunId, at: number): boolean => {
+    const life = livesOf(final.events.get(run) ?? [])[lives.redrivesOf(run)];
+    const [first, last] = [life?.[0], life?.at(-1)];
+    // Within one ms nobody can tell.
+    if (last !== undefined && isTerminal(last) && last.at <= at) return true;
+    const bornAt = first?.kind === "redriven" ? first.at : 0;
+    return (byRun.get(run) ?? []).some(({ topic, sentAt }) => topic === "cancel" && sentAt >= bornAt);
+  };
+
+  const checkChildrenAsked = (parent: RunId, entry: StoreEntry): void => {
+    for (const child of lives.childrenOf(parent)) {
+      const messages = byRun.get(child) ?? [];
+      if (!isAsked(child, entry.at))
+        report(
+          "I8",
+          "a child was not asked to stop when its parent was",
+          entry,
+          final.runs.get(child),
+          ...messages,
+        );
+    }
+  };
+
   return {
     client(entry) {
       if (entry.type !== "ok" || entry.run === null) return;
@@ -52,16 +77,26 @@ export function createMessageCheck(final: FinalState, report: Report): MessageCh
         const isThere = messages.some(({ idempotencyKey }) => idempotencyKey === entry.key);
         if (!isThere) report("I1", "an acknowledged signal is not in the inbox", entry);
       }
-      if (entry.op === "cancel") {
+      if (entry.op === "cancel" || entry.op === "terminate") {
         const run = final.runs.get(entry.run);
         const isThere =
-          messages.some(({ topic }) => topic === "cancel") || (run !== undefined && run.status !== null);
-        if (!isThere) report("I1", "an acknowledged cancel left no trace", entry);
+          messages.some(({ topic }) => topic === "cancel") ||
+          (run !== undefined && run.status !== null) ||
+          final.events.get(entry.run)?.some(({ kind }) => kind === "redriven");
+        if (isThere !== true) report("I1", `an acknowledged ${entry.op} left no trace`, entry);
       }
     },
     store(entry) {
       if (entry.op === "tell") checkTell(entry);
-      else if (entry.op === "end" && entry.type === "ok") ends.set(entry.run, entry);
+      else if (entry.op === "end" && entry.type === "ok") {
+        ends.set(entry.run, entry);
+        if (entry.status === "cancelled" || entry.status === "timed_out")
+          checkChildrenAsked(entry.run, entry);
+      } else if (entry.op === "terminate" && entry.answer === "terminated") {
+        ends.set(entry.run, entry);
+        checkChildrenAsked(entry.run, entry);
+      } else if (entry.op === "redrive")
+        for (const [run, answer] of entry.answers) if (answer === "redriven") ends.delete(run);
     },
   };
 }

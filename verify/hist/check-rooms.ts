@@ -20,6 +20,12 @@ export function checkRooms(final: FinalState, report: Report): void {
   for (const found of rooms.values()) report("I1", "a room holds a run that does not exist", ...found);
 }
 
+/** I23: a run that waits to be claimed keeps in mind that messages are there. */
+export function checkReschedule(entry: StoreEntry, report: Report): void {
+  if (entry.op === "reschedule" && entry.isDeaf)
+    report("I23", "a rescheduled run forgot its messages", entry);
+}
+
 /** I23: the sweep never finds a parked run whose message was there. */
 export function checkSweep(entry: StoreEntry, report: Report): void {
   if (entry.op === "sweep" && entry.rescued > 0) {

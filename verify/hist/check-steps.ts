@@ -1,9 +1,13 @@
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
+import type { Lives } from "./lives.ts";
 import type { DeliveryEntry, RecordedFact, StepEntry, StoreEntry } from "./record.ts";
 import type { Report } from "./verdict.ts";
 
 /** A step's function returns its token, or throws it: its path, `#`, and a number that no other call has. */
 const tokenForm = /"([^"\\]*#\d+)"/;
+
+/** A step's result and nothing else. */
+const stepResult = /^"([^"\\]*)#\d+"$/;
 
 function tokenIn(data: string | null): string | null {
   return data === null ? null : (tokenForm.exec(data)?.[1] ?? null);
@@ -17,8 +21,8 @@ export interface StepCheck {
 
 interface Recorded {
   readonly entry: StoreEntry & { epoch: number };
-  /** Attempts of the run that had failed by then. */
-  readonly failedAttempts: number;
+  /** In which attempt. */
+  readonly beginnings: number;
 }
 
 interface StepLife {
@@ -30,34 +34,44 @@ interface StepLife {
 /**
  * I3: a holder calls a step's function at most once. Once its result is recorded, nobody who holds the run then or later calls
  * it again; once its failure is, only a new attempt does. A zombie may: it does not know.
+ * Attempts count on in another life.
  * I14: all executions of an attempt's code are handed the same results in the same order, each recorded before.
  */
-export function createStepCheck(report: Report): StepCheck {
-  const lives = new Map<string, StepLife>();
+export function createStepCheck(lives: Lives, report: Report): StepCheck {
+  const stepLives = new Map<string, StepLife>();
   const calls = new Map<string, StepEntry>();
   const recorded = new Set<string>();
   const delivered = new Map<string, DeliveryEntry[]>();
   const lastCallOf = new Map<RunId, StepEntry>();
-  /** Attempts of a run that have failed so far, and that had when an epoch began. */
-  const failedAttempts = new Map<RunId, number>();
-  const failedAtClaim = new Map<string, number>();
+  /** How often a run's code has begun anew: after a failed attempt, or in another life. And how often it had when an epoch began. */
+  const beginnings = new Map<RunId, number>();
+  const beginningsAtClaim = new Map<string, number>();
+  const redrivesAtClaim = new Map<string, number>();
+  /** Attempts that have failed in the present life. */
+  const failures = new Map<RunId, number>();
 
   const lifeOf = (run: RunId, step: string): StepLife => {
     const key = `${run} ${step}`;
-    let life = lives.get(key);
-    if (life === undefined) lives.set(key, (life = { callBy: new Map(), completed: null, failed: null }));
+    let life = stepLives.get(key);
+    if (life === undefined) stepLives.set(key, (life = { callBy: new Map(), completed: null, failed: null }));
     return life;
   };
 
   const attemptOf = ({ run, epoch }: { readonly run: RunId; readonly epoch: number }): number =>
-    failedAtClaim.get(`${run} ${epoch}`) ?? 0;
+    beginningsAtClaim.get(`${run} ${epoch}`) ?? 0;
+
+  const redrivesOf = ({ run, epoch }: StepEntry): number => redrivesAtClaim.get(`${run} ${epoch}`) ?? 0;
+
+  /** Attempts never count down, and in another life they count on. */
+  const leastAttempt = (last: StepEntry, entry: StepEntry): number =>
+    last.attempt + (redrivesOf(entry) > redrivesOf(last) ? 1 : 0);
 
   const checkCall = (entry: StepEntry): void => {
     const { callBy, completed, failed } = lifeOf(entry.run, entry.step);
     if (completed !== null && entry.epoch >= completed.entry.epoch) {
       report("I3", `step ${entry.step} ran again after its result was recorded`, completed.entry, entry);
     }
-    if (failed !== null && entry.epoch >= failed.entry.epoch && failed.failedAttempts === attemptOf(entry)) {
+    if (failed !== null && entry.epoch >= failed.entry.epoch && failed.beginnings === attemptOf(entry)) {
       report("I3", `step ${entry.step} ran again in the attempt in which it failed`, failed.entry, entry);
     }
     const twin = callBy.get(entry.epoch);
@@ -65,7 +79,7 @@ export function createStepCheck(report: Report): StepCheck {
     callBy.set(entry.epoch, entry);
     const last = lastCallOf.get(entry.run);
     if (last === undefined || entry.epoch >= last.epoch) {
-      const isEarlier = last !== undefined && entry.attempt < last.attempt;
+      const isEarlier = last !== undefined && entry.attempt < leastAttempt(last, entry);
       if (isEarlier) report("I3", `attempt ${entry.attempt} after attempt ${last.attempt}`, last, entry);
       lastCallOf.set(entry.run, entry);
     }
@@ -73,8 +87,11 @@ export function createStepCheck(report: Report): StepCheck {
 
   const learn = (entry: StoreEntry & { run: RunId; epoch: number }, facts: readonly RecordedFact[]): void => {
     for (const { kind, data } of facts) {
-      const failed = failedAttempts.get(entry.run) ?? 0;
-      if (kind === "attempt_failed") failedAttempts.set(entry.run, failed + 1);
+      const begun = beginnings.get(entry.run) ?? 0;
+      if (kind === "attempt_failed") {
+        beginnings.set(entry.run, begun + 1);
+        failures.set(entry.run, (failures.get(entry.run) ?? 0) + 1);
+      }
       if (kind !== "step_completed" && kind !== "step_failed") continue;
       const token = tokenIn(data);
       if (token === null) continue;
@@ -85,7 +102,7 @@ export function createStepCheck(report: Report): StepCheck {
         continue;
       }
       const life = lifeOf(entry.run, call.step);
-      life[kind === "step_completed" ? "completed" : "failed"] ??= { entry, failedAttempts: failed };
+      life[kind === "step_completed" ? "completed" : "failed"] ??= { entry, beginnings: begun };
     }
   };
 
@@ -94,6 +111,9 @@ export function createStepCheck(report: Report): StepCheck {
     if (token !== null && !recorded.has(token)) {
       report("I14", "a result was delivered before it was recorded", calls.get(token) ?? null, entry);
     }
+    const path = stepResult.exec(entry.value)?.[1];
+    if (path !== undefined && path !== entry.step)
+      report("I14", `the code got for ${entry.step} what another step returned`, entry);
     const execution = `${entry.run} ${attemptOf(entry)}`;
     let known = delivered.get(execution);
     if (known === undefined) delivered.set(execution, (known = []));
@@ -112,8 +132,20 @@ export function createStepCheck(report: Report): StepCheck {
     delivery: checkDelivery,
     store(entry) {
       if (entry.type === "fail") return;
-      if (entry.op === "claim")
-        failedAtClaim.set(`${entry.run} ${entry.epoch}`, failedAttempts.get(entry.run) ?? 0);
+      if (entry.op === "claim") {
+        beginningsAtClaim.set(`${entry.run} ${entry.epoch}`, beginnings.get(entry.run) ?? 0);
+        redrivesAtClaim.set(`${entry.run} ${entry.epoch}`, lives.redrivesOf(entry.run));
+        const failed = failures.get(entry.run) ?? 0;
+        if ((entry.failures ?? 0) > failed)
+          report("I3", `${failed} attempts have failed in this life`, entry);
+      }
+      if (entry.op === "redrive") {
+        for (const [run, answer] of entry.answers)
+          if (answer === "redriven") {
+            beginnings.set(run, (beginnings.get(run) ?? 0) + 1);
+            failures.delete(run);
+          }
+      }
       if (entry.op === "record" || entry.op === "park" || entry.op === "end") learn(entry, entry.facts);
     },
   };

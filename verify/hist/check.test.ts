@@ -4,6 +4,7 @@ import type { ExpectedRun } from "./check-outcomes.ts";
 import { checkHistory } from "./check.ts";
 import {
   clientEntry,
+  created,
   delivery,
   endedRun,
   event,
@@ -399,4 +400,100 @@ test("I23: a run in two rooms, or in none, is noticed", () => {
   const expected = waitsForEver;
   expect(broken({ snapshot: { ...alive, parked: [waiting], ready }, without, expected })).toEqual(["I23"]);
   expect(broken({ snapshot: alive, without, expected })).toEqual(["I23"]);
+});
+
+const redrive = storeEntry(30, { op: "redrive", answers: [[run, "redriven"]] }, "c1");
+const failedEnd = { op: "end", run, epoch: 1, status: "failed", result: "null", facts: [] } as const;
+/** The run failed at 25, was redriven, and completed as ever. */
+const secondLife = {
+  entries: [
+    storeEntry(25, failedEnd),
+    redrive,
+    storeEntry(31, { op: "claim", run, epoch: 2 }),
+    storeEntry(35, {
+      op: "end",
+      run,
+      epoch: 2,
+      facts: [fact(4, "completed", ["p.0#1"])],
+      status: "completed",
+      result: '["p.0#1"]',
+    }),
+  ],
+  without: isEnd,
+  snapshot: {
+    runs: [{ ...endedRun, epoch: 2, attempt: 2 }],
+    events: [
+      ...events.slice(0, 1),
+      event(2, 25, "failed", { attempt: 1 }),
+      event(3, 30, "redriven"),
+      event(4, 35, "completed", { attempt: 2, data: { value: ["p.0#1"] } }),
+    ],
+  },
+} as const;
+
+test("a second life breaks nothing", () => {
+  expect(broken(secondLife)).toEqual([]);
+});
+
+test("I1: a redrive that is not in the history is missed", () => {
+  expect(broken({ entries: [{ ...redrive, at: 39 }] })).toContain("I1");
+});
+
+test("I1: a terminated run that did not end as cancelled is noticed", () => {
+  const terminate = { op: "terminate", run, wasHeld: false, answer: "terminated" } as const;
+  expect(broken({ entries: [storeEntry(39, terminate, "c1")] })).toContain("I1");
+});
+
+test("I3: attempts that begin again at 1 in another life are noticed", () => {
+  const { snapshot } = secondLife;
+  const again = snapshot.events.map((item) => ({ ...item, attempt: item.attempt === null ? null : 1 }));
+  expect(broken({ ...secondLife, snapshot: { ...snapshot, events: again } })).toEqual(["I3"]);
+});
+
+test("I5: a write accepted from a holder of an earlier life is noticed", () => {
+  const late = storeEntry(30, { op: "record", run, epoch: 1, facts: [] });
+  expect(broken({ ...secondLife, entries: [...secondLife.entries, late] })).toContain("I5");
+});
+
+test("I7: another life after one that completed is noticed", () => {
+  const { snapshot } = secondLife;
+  const completed = snapshot.events.map((item) =>
+    item.kind === "failed" ? { ...item, kind: "completed" as const } : item,
+  );
+  const end = storeEntry(25, { ...failedEnd, status: "completed" });
+  const entries = [end, ...secondLife.entries.slice(1)];
+  expect(broken({ ...secondLife, entries, snapshot: { ...snapshot, events: completed } })).toEqual(["I7"]);
+});
+
+test("I8: a step that starts in a terminated run whose holder was refused is noticed", () => {
+  const entries = [
+    storeEntry(31, { op: "terminate", run, wasHeld: true, answer: "terminated" }, "c1"),
+    { ...storeEntry(32, { op: "record", run, epoch: 1, facts: [] }), type: "fail" } as const,
+    stepEntry(33, { type: "invoke", step: "p.1", token: "p.1#2" }),
+  ];
+  expect(broken({ entries })).toContain("I8");
+});
+
+test("I9: a run that is claimed before its start, or begins after its expiry, is noticed", () => {
+  const of = (times: { readonly startAt?: number; readonly expiresAt?: number }): readonly string[] =>
+    broken({
+      entries: [storeEntry(2, { ...created, key: "k", ...times }, "c1")],
+      without: (entry) => entry.by === "store" && entry.op === "create",
+      snapshot: { runs: [{ ...endedRun, ...times }] },
+    });
+  expect(of({ startAt: 10 })).toEqual([]);
+  expect(of({ startAt: 11 })).toEqual(["I9"]);
+  expect(of({ expiresAt: 11 })).toEqual([]);
+  expect(of({ expiresAt: 10 })).toEqual(["I9"]);
+});
+
+test("I12: what a withheld call leaves behind is noticed", () => {
+  const withheld = { ...created, call: 7, run: "w", wanted: "w", answer: "withheld" } as const;
+  const conflict = { ...created, call: 7, wanted: "x", key: "k", answer: "conflict" } as const;
+  const entries = [storeEntry(5, withheld, "c1"), storeEntry(5, conflict, "c1")];
+  expect(broken({ entries })).toEqual([]);
+  const keys = [...healthy.snapshot.keys, { key: "kept", runId: "w" }];
+  expect(broken({ entries, snapshot: { keys } })).toEqual(["I12"]);
+  const half = [storeEntry(5, { ...withheld, run, answer: "existing" }, "c1"), ...entries.slice(1)];
+  expect(broken({ entries: half })).toEqual(["I12"]);
 });

@@ -10,10 +10,12 @@ import {
 import { createLeaseCheck } from "./check-leases.ts";
 import { createMessageCheck } from "./check-messages.ts";
 import { checkOutcomes, type ExpectedRun } from "./check-outcomes.ts";
-import { checkRooms, checkSweep } from "./check-rooms.ts";
+import { checkReschedule, checkRooms, checkSweep } from "./check-rooms.ts";
 import { createStartCheck } from "./check-starts.ts";
 import { createStepCheck } from "./check-steps.ts";
 import { checkTimers, createWaitCheck } from "./check-timers.ts";
+import { createTimeCheck } from "./check-times.ts";
+import { createLives } from "./lives.ts";
 import type { Entry } from "./record.ts";
 import { Verdict, type Violation } from "./verdict.ts";
 
@@ -30,19 +32,21 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
   const verdict = new Verdict();
   const { report } = verdict;
   const final = indexSnapshot(snapshot);
+  const lives = createLives();
   const leases = createLeaseCheck(report);
-  const facts = createFactCheck(final, report);
-  const results = createResultCheck(final, report);
-  const steps = createStepCheck(report);
-  const messages = createMessageCheck(final, report);
+  const facts = createFactCheck(final, lives, report);
+  const results = createResultCheck(final, lives, report);
+  const steps = createStepCheck(lives, report);
+  const messages = createMessageCheck(final, lives, report);
   const starts = createStartCheck(final, report);
   const waits = createWaitCheck(report);
-  const cancels = createCancelCheck(report);
+  const times = createTimeCheck(final, report);
+  const cancels = createCancelCheck(lives, report);
 
   for (const entry of entries) {
     switch (entry.by) {
       case "client":
-        starts(entry);
+        starts.client(entry);
         messages.client(entry);
         results(entry);
         break;
@@ -58,12 +62,16 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
         waits(entry);
         break;
       case "store":
+        lives.see(entry);
         leases(entry);
-        facts(entry);
+        facts.see(entry);
+        starts.store(entry);
+        times.see(entry);
         steps.store(entry);
         messages.store(entry);
         cancels(entry);
         checkSweep(entry, report);
+        checkReschedule(entry, report);
         break;
       case "fault":
         break;
@@ -71,10 +79,12 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
         entry satisfies never;
     }
   }
+  facts.conclude();
+  times.conclude();
   checkHistories(final, report);
   checkChildren(final, report);
   checkTimers(final, report);
   checkRooms(final, report);
-  checkOutcomes(final, expected, report);
+  checkOutcomes(final, lives, expected, report);
   return verdict.violations;
 }

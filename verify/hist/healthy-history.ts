@@ -111,7 +111,6 @@ export const endedRun: SnapshotRun = {
 export const expectation: ExpectedRun = {
   ends: { completes: true, causes: new Set(), waits: false },
   attempts: 1,
-  isCancelled: false,
   crashLimit: 1_000,
   mismatch: (output) => (JSON.stringify(output) === '["p.0#1"]' ? null : "another output"),
 };
@@ -136,12 +135,26 @@ const snapshot: StoreSnapshot = {
   tags: [],
 };
 
+export const created = {
+  op: "create",
+  run,
+  wanted: run,
+  call: 0,
+  key: null,
+  mustBeNew: false,
+  parent: null,
+  answer: "created",
+  startAt: null,
+  expiresAt: null,
+  deadlineAt: null,
+} as const satisfies StoreOperation;
+
 /** One run of one step that went well, as its observers saw it. Tests spoil it. */
 export const healthy = {
   entries: [
     storeEntry(0, { op: "register", leaseMs: 100 }),
     clientEntry(1, { op: "start", type: "invoke", run: null, key: "k" }),
-    storeEntry(2, { op: "create", run, key: "k", answer: "created" }, "c1"),
+    storeEntry(2, { ...created, key: "k" }, "c1"),
     clientEntry(3, { op: "start", type: "ok", key: "k" }),
     storeEntry(10, { op: "claim", run, epoch: 1 }),
     stepEntry(11, { type: "invoke" }),

@@ -2,7 +2,7 @@ import { PawlError } from "../../packages/pawl/src/core/error.ts";
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
 import type { Payload } from "../../packages/pawl/src/core/json.ts";
 import type { Lease, NewEvent } from "../../packages/pawl/src/store/lease.ts";
-import type { NewRun, RunEnd } from "../../packages/pawl/src/store/run-record.ts";
+import type { CreateAnswer, NewRun, RunEnd } from "../../packages/pawl/src/store/run-record.ts";
 import type { StoreSnapshot } from "../../packages/pawl/src/store/snapshot.ts";
 import type { Store } from "../../packages/pawl/src/store/store.ts";
 import type { RecordedFact, Recorder, StoreOperation } from "./record.ts";
@@ -12,8 +12,12 @@ export interface StoreObserver {
   /** The newest epoch under which each run was claimed, shared by all who observe one store. */
   readonly epochs: Map<string, number>;
   readonly snapshot: () => StoreSnapshot;
+  /** How it is with a run, without a snapshot of everything. */
+  readonly look: (run: RunId) => { readonly isHeld: boolean; readonly isDeaf: boolean };
   /** Called with every run that came to be. */
   readonly created: (run: NewRun) => void;
+  /** Called with every run that lives again. */
+  readonly redriven: (run: RunId) => void;
   /** Called with every run that is claimed, and the epoch it is claimed under. */
   readonly claimed: (runId: RunId, epoch: number) => void;
 }
@@ -63,27 +67,38 @@ export function observeStore(store: Store, process: string, observer: StoreObser
     note("ok", { op: "ended", run, status: end.status, result: resultOf(end) });
   };
 
+  const noteCreate = (call: number, run: NewRun, id: RunId, answer: CreateAnswer["kind"]): void => {
+    const { id: wanted, key, mustBeNew, startAt, expiresAt, deadlineAt } = run;
+    const parent = run.parent?.id ?? null;
+    const times = { startAt, expiresAt, deadlineAt };
+    note("ok", { op: "create", run: id, wanted, call, key, mustBeNew, parent, answer, ...times });
+  };
+
   const createdChildren = (children: readonly NewRun[]): void => {
-    for (const child of children) observer.created(child);
+    for (const child of children) {
+      noteCreate(recorder.entries.length, child, child.id, "created");
+      observer.created(child);
+    }
   };
 
   return {
     now: () => store.now(),
     async createRuns(runs) {
       const answers = await store.createRuns(runs);
+      const call = recorder.entries.length;
       for (const [index, { kind, id }] of answers.entries()) {
         const run = runs[index];
         if (run === undefined) continue;
-        note("ok", { op: "create", run: id, key: run.key, answer: kind });
+        noteCreate(call, run, id, kind);
         if (kind === "created") observer.created(run);
       }
       return answers;
     },
     async claimRuns(request) {
       const claim = await store.claimRuns(request);
-      for (const { runId, epoch } of claim.runs) {
+      for (const { runId, epoch, failures } of claim.runs) {
         epochs.set(runId, Math.max(epoch, epochs.get(runId) ?? 0));
-        note("ok", { op: "claim", run: runId, epoch }, request.workerId);
+        note("ok", { op: "claim", run: runId, epoch, failures }, request.workerId);
         observer.claimed(runId, epoch);
       }
       return claim;
@@ -193,9 +208,25 @@ export function observeStore(store: Store, process: string, observer: StoreObser
       for (const [run, end] of ends) if (end !== null) noteEnd(run, end);
       return ends;
     },
-    terminate: (runId, data) => store.terminate(runId, data),
-    redrive: (runIds) => store.redrive(runIds),
-    reschedule: (rescheduling) => store.reschedule(rescheduling),
+    async terminate(run, data) {
+      const wasHeld = observer.look(run).isHeld;
+      const answer = await store.terminate(run, data);
+      note("ok", { op: "terminate", run, wasHeld, answer });
+      return answer;
+    },
+    async redrive(runIds) {
+      const answers = await store.redrive(runIds);
+      note("ok", { op: "redrive", answers: [...answers] });
+      for (const [run, answer] of answers) if (answer === "redriven") observer.redriven(run);
+      return answers;
+    },
+    async reschedule(rescheduling) {
+      const answer = await store.reschedule(rescheduling);
+      const { runId: run, priority, startAt } = rescheduling;
+      const { isDeaf } = observer.look(run);
+      note("ok", { op: "reschedule", run, priority, startAt, answer, isDeaf });
+      return answer;
+    },
     listRuns: (filter) => store.listRuns(filter),
     findKey: (key) => store.findKey(key),
     countRuns: (most) => store.countRuns(most),

@@ -2,6 +2,8 @@ import type { EventKind } from "../../packages/pawl/src/core/event.ts";
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
 import type { EndStatus } from "../../packages/pawl/src/core/run-status.ts";
 import type { TellAnswer } from "../../packages/pawl/src/store/message.ts";
+import type { CreateAnswer, NewRun } from "../../packages/pawl/src/store/run-record.ts";
+import type { RedriveAnswer } from "../../packages/pawl/src/store/store.ts";
 
 /**
  * What was observed, in the order in which it happened. Three observers write it: callers (what they asked for and were
@@ -21,7 +23,18 @@ interface Observed {
 export interface ClientEntry extends Observed {
   readonly by: "client";
   readonly type: "invoke" | "ok" | "fail" | "info";
-  readonly op: "start" | "signal" | "cancel" | "pause" | "resume" | "result";
+  readonly op:
+    | "start"
+    | "startMany"
+    | "signal"
+    | "cancel"
+    | "terminate"
+    | "pause"
+    | "resume"
+    | "reschedule"
+    | "redrive"
+    | "redriveAll"
+    | "result";
   /** Joins an invocation to its end. */
   readonly call: number;
   readonly run: RunId | null;
@@ -74,6 +87,8 @@ export interface RecordedFact {
 /** A transition as the store applied (`ok`) or refused (`fail`) it. */
 export type StoreEntry = Observed & { readonly by: "store"; readonly type: "ok" | "fail" } & StoreOperation;
 
+type NewRunTimes = Pick<NewRun, "startAt" | "expiresAt" | "deadlineAt">;
+
 interface Fence {
   readonly run: RunId;
   readonly epoch: number;
@@ -92,8 +107,31 @@ export type StoreOperation =
     }
   | { readonly op: "retire"; readonly worker: string }
   | { readonly op: "sweep"; readonly recovered: number; readonly rescued: number }
-  | { readonly op: "create"; readonly run: RunId; readonly key: string | null; readonly answer: string }
-  | (Fence & { readonly op: "claim" })
+  | (NewRunTimes & {
+      readonly op: "create";
+      /** The run of the answer, and the one that was to be. */
+      readonly run: RunId;
+      readonly wanted: RunId;
+      /** Joins the runs of one call. */
+      readonly call: number;
+      readonly key: string | null;
+      readonly mustBeNew: boolean;
+      readonly parent: RunId | null;
+      readonly answer: CreateAnswer["kind"];
+    })
+  | { readonly op: "terminate"; readonly run: RunId; readonly wasHeld: boolean; readonly answer: string }
+  | { readonly op: "redrive"; readonly answers: readonly (readonly [RunId, RedriveAnswer])[] }
+  | {
+      readonly op: "reschedule";
+      readonly run: RunId;
+      readonly priority: number | undefined;
+      readonly startAt: number | null | undefined;
+      readonly answer: string;
+      /** Messages are there, and whoever claims it will not be told. */
+      readonly isDeaf: boolean;
+    }
+  /** `failures`: as the claimer was told. */
+  | (Fence & { readonly op: "claim"; readonly failures?: number })
   | (Fence & { readonly op: "begin" | "inbox" | "release" })
   | (Fence & { readonly op: "record"; readonly facts: readonly RecordedFact[] })
   | (Fence & { readonly op: "park"; readonly facts: readonly RecordedFact[]; readonly outcome: string })

@@ -1,18 +1,36 @@
 import { PawlError } from "../../packages/pawl/src/core/error.ts";
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
+import type { EndStatus } from "../../packages/pawl/src/core/run-status.ts";
 import type { Program } from "../gen/program.ts";
-import type { RootPlan, Scenario } from "../gen/scenario.ts";
+import type {
+  BatchPlan,
+  RedrivePlan,
+  ReschedulePlan,
+  RootPlan,
+  Scenario,
+  StartTerms,
+} from "../gen/scenario.ts";
 import type { SeenEnd } from "../hist/check-facts.ts";
+import type { StartedItem } from "../hist/check-starts.ts";
 import type { ClientEntry, Recorder } from "../hist/record.ts";
 import type { Plan } from "./plan.ts";
 import type { Rng } from "./rng.ts";
 import type { World } from "./world.ts";
 
+/** How a run ended that can live again. */
+export type StoppedStatus = Exclude<EndStatus, "completed">;
+
 /** What callers can ask of Pawl, from inside a process that may die. */
 export interface ClientPort {
-  start(program: Program, key: string): Promise<RunId>;
+  start(program: Program, key: string, terms: StartTerms): Promise<RunId>;
+  startMany(batch: BatchPlan): Promise<readonly RunId[]>;
   signal(run: RunId, name: string, value: string, key: string): Promise<void>;
   cancel(run: RunId): Promise<void>;
+  terminate(run: RunId): Promise<void>;
+  redrive(run: RunId): Promise<void>;
+  /** Redrives all runs that ended like this. */
+  redriveAll(status: StoppedStatus): Promise<void>;
+  reschedule(run: RunId, plan: ReschedulePlan): Promise<void>;
   pause(run: RunId): Promise<void>;
   resume(run: RunId): Promise<void>;
   result(run: RunId): Promise<SeenEnd>;
@@ -39,7 +57,7 @@ export interface CallersParts {
 }
 
 /** Errors that decide a call: it was refused, and asking again would be too. */
-const refusals = ["KEY_CONFLICT", "RUN_ENDED"] as const;
+const refusals = ["KEY_CONFLICT", "RUN_ENDED", "RUN_BEGUN"] as const;
 
 /** The store's time must tell two messages apart: they may come by way of two processes, and their order counts. */
 const leastGapMs = 1;
@@ -53,22 +71,36 @@ type Answered = Partial<Pick<ClientEntry, "run" | "value">>;
  */
 export class Callers {
   readonly #parts: CallersParts;
-  /** Cancels that were acknowledged. */
-  readonly cancelled = new Set<RunId>();
   /** Calls that began after the world had healed, and how many of them got an answer. */
   afterHealing = { asked: 0, answered: 0 };
+  /** Those who will redrive a run once it has ended. */
+  readonly #followers = new Set<{ readonly run: RunId }>();
   /** Things still to be done. */
   #busy = 0;
   #calls = 0;
+  /** Somebody redrives: an earlier try may still come, and find runs that have ended. */
+  #mayRevive = false;
 
   constructor(parts: CallersParts) {
     this.#parts = parts;
-    for (const root of parts.scenario.roots) this.#plan(root);
+    const { roots, batch } = parts.scenario;
+    for (const root of roots) this.#plan(root);
+    if (batch !== null) this.#later(batch.atMs, () => this.#startMany(batch));
   }
 
-  /** Nothing is left to do but to wait for results. */
+  /** Nothing is left to do but to wait for results, and what these may lead to. */
   get isDone(): boolean {
-    return this.#busy === 0;
+    return this.#busy === 0 && (!this.#mayRevive || this.#parts.world.nowMs > this.#allArrivedAtMs);
+  }
+
+  /** From then on no call is still on its way that nobody waits for. */
+  get #allArrivedAtMs(): number {
+    return this.#parts.healAtMs + 2 * this.#parts.plan.latencyMs + leastGapMs;
+  }
+
+  /** Somebody waits for this run's end to act on it. */
+  isFollowed(run: RunId): boolean {
+    return [...this.#followers].some((follower) => follower.run === run);
   }
 
   #plan(root: RootPlan): void {
@@ -77,7 +109,7 @@ export class Callers {
     if (rival !== null) this.#later(rival.atMs, () => this.#start(rival.program, root));
   }
 
-  #later(ms: number, act: () => Promise<void>): void {
+  #later(ms: number, act: () => Promise<unknown>): void {
     this.#busy += 1;
     this.#parts.world.after(ms, () => {
       act()
@@ -92,35 +124,88 @@ export class Callers {
     this.#parts.unforeseen("a caller got an error that nobody should get", error);
   };
 
-  async #start(program: Program, { key, cancelAfterMs, pause }: RootPlan): Promise<void> {
+  async #start(program: Program, root: RootPlan): Promise<void> {
+    const { key, terms, cancelAfterMs, terminateAfterMs, pause, reschedules, redrives } = root;
     const asked: Asked = { op: "start", run: null, key, value: null };
-    const answered = await this.#insist(asked, async ({ port }) => ({ run: await port.start(program, key) }));
+    const answered = await this.#insist(asked, async ({ port }) => ({
+      run: await port.start(program, key, terms),
+    }));
     const run = answered?.run;
     if (run === undefined || run === null) return;
-    this.#await(run).catch(this.#complain);
-    if (cancelAfterMs !== null) this.#later(cancelAfterMs, () => this.#cancel(run));
+    this.#follow(
+      run,
+      redrives.filter(({ when }) => when === "ended"),
+    ).catch(this.#complain);
+    if (cancelAfterMs !== null)
+      this.#later(cancelAfterMs, () => this.#tell("cancel", run, (port) => port.cancel(run)));
+    if (terminateAfterMs !== null) this.#later(terminateAfterMs, () => this.#terminate(run));
     if (pause !== null) this.#later(pause.afterMs, () => this.#pause(run, pause.forMs));
+    for (const plan of reschedules) this.#later(plan.afterMs, () => this.#reschedule(run, plan));
+    for (const { when, afterMs } of redrives)
+      if (when === "started") this.#later(afterMs, () => this.#redrive(run));
   }
 
-  async #cancel(run: RunId): Promise<void> {
-    if (await this.#tell("cancel", run, (port) => port.cancel(run))) this.cancelled.add(run);
+  async #startMany(batch: BatchPlan): Promise<void> {
+    const asked: Asked = { op: "startMany", run: null, key: null, value: null };
+    const answered = await this.#insist(asked, async ({ port }) => {
+      const runs = await port.startMany(batch);
+      return { value: runs.map((run, index) => ({ run, key: batch.items[index]?.key })) };
+    });
+    for (const { run } of (answered?.value ?? []) as readonly StartedItem[])
+      this.#await(run).catch(this.#complain);
   }
 
-  async #pause(run: RunId, forMs: number): Promise<void> {
-    if (!(await this.#tell("pause", run, (port) => port.pause(run)))) return;
-    await this.#sleep(leastGapMs + forMs);
-    if (!(await this.#tell("resume", run, (port) => port.resume(run)))) return;
-    // An earlier try of the pause may still be on its way until the world has healed.
-    await this.#sleep(this.#parts.healAtMs + leastGapMs - this.#parts.world.nowMs);
+  /** Waits for the run's end, and then redrives it unless it has completed, as often as this says. */
+  async #follow(run: RunId, redrives: readonly RedrivePlan[]): Promise<void> {
+    const follower = { run };
+    if (redrives.length > 0) this.#followers.add(follower);
+    for (const { afterMs, isForAll, terminateAfterMs } of redrives) {
+      const { status } = await this.#await(run);
+      if (status === "completed") break;
+      await this.#sleep(afterMs);
+      if (isForAll) await this.#redriveAll(status as StoppedStatus);
+      else await this.#redrive(run);
+      if (terminateAfterMs !== null) this.#later(terminateAfterMs, () => this.#terminate(run));
+    }
+    this.#followers.delete(follower);
+    await this.#await(run);
+  }
+
+  async #redriveAll(status: StoppedStatus): Promise<void> {
+    await this.#insist({ op: "redriveAll", run: null, key: null, value: status }, async ({ port }) => {
+      await port.redriveAll(status);
+      return {};
+    });
+  }
+
+  #redrive(run: RunId): Promise<boolean> {
+    return this.#tell("redrive", run, (port) => port.redrive(run));
+  }
+
+  #terminate(run: RunId): Promise<boolean> {
+    return this.#tell("terminate", run, (port) => port.terminate(run));
+  }
+
+  #reschedule(run: RunId, plan: ReschedulePlan): Promise<boolean> {
+    const isIdle = plan.priority === null && plan.startInMs === null;
+    const sent = isIdle ? { ...plan, startInMs: 0 } : plan;
+    return this.#tell("reschedule", run, (port) => port.reschedule(run, sent));
+  }
+
+  async #pause(run: RunId, forMs: number | null): Promise<void> {
+    const isPaused = await this.#tell("pause", run, (port) => port.pause(run));
+    if (forMs === null) return;
+    if (isPaused) {
+      await this.#sleep(leastGapMs + forMs);
+      await this.#tell("resume", run, (port) => port.resume(run));
+    }
+    // An earlier try of the pause may still be on its way until the world has healed, and find the run in another life.
+    await this.#sleep(this.#allArrivedAtMs - this.#parts.world.nowMs);
     await this.#tell("resume", run, (port) => port.resume(run));
   }
 
-  /** False: the run has ended. */
-  async #tell(
-    op: "cancel" | "pause" | "resume",
-    run: RunId,
-    tell: (port: ClientPort) => Promise<void>,
-  ): Promise<boolean> {
+  /** False: it is too late. */
+  async #tell(op: Asked["op"], run: RunId, tell: (port: ClientPort) => Promise<void>): Promise<boolean> {
     const answered = await this.#insist({ op, run, key: null, value: null }, async ({ port }) => {
       await tell(port);
       return {};
@@ -128,7 +213,17 @@ export class Callers {
     return answered !== null;
   }
 
-  /** One sender for each name, so that the order in which signals are sent is known. */
+  /** A child came to be: somebody who has no business there may terminate it. */
+  meddle(child: RunId): void {
+    const { rng, plan, scenario } = this.#parts;
+    if (!rng.chance(scenario.meddling)) return;
+    this.#later(rng.next() * rng.pick([0.02, 0.2, 1]) * plan.leaseMs, () => this.#terminate(child));
+  }
+
+  /**
+   * One sender for each name, so that the order in which signals are sent is known; another one in each life, who sends again
+   * what the one before may not have brought to its end.
+   */
   sendSignals(run: RunId, path: string): void {
     const { scenario, rng, plan } = this.#parts;
     for (const [name, values] of scenario.signals.get(path) ?? []) {
@@ -151,14 +246,16 @@ export class Callers {
     }
   }
 
-  async #await(run: RunId): Promise<void> {
+  async #await(run: RunId): Promise<SeenEnd> {
     const asked: Asked = { op: "result", run, key: null, value: null };
-    await this.#insist(asked, async ({ port }) => ({ value: await port.result(run) }));
+    const answered = await this.#insist(asked, async ({ port }) => ({ value: await port.result(run) }));
+    return answered?.value as SeenEnd;
   }
 
   /** Asks until the answer is clear; null when it is a refusal. */
   async #insist(asked: Asked, ask: (client: ClientProcess) => Promise<Answered>): Promise<Answered | null> {
     const { rng, plan } = this.#parts;
+    this.#mayRevive ||= asked.op === "redrive" || asked.op === "redriveAll";
     for (;;) {
       const client = this.#parts.client(rng);
       const answered = client === null ? "unclear" : await this.#ask(client, asked, ask);

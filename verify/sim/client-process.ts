@@ -1,11 +1,14 @@
 import { createClient } from "../../packages/pawl/src/client/client.ts";
+import type { StartOptions } from "../../packages/pawl/src/client/start-options.ts";
 import { PawlError, type ErrorCode } from "../../packages/pawl/src/core/error.ts";
 import { createIds } from "../../packages/pawl/src/core/ids.ts";
 import type { EndStatus } from "../../packages/pawl/src/core/run-status.ts";
 import { createStoreClock } from "../../packages/pawl/src/store/store-clock.ts";
 import type { ProgramWorkflow } from "../gen/program-workflow.ts";
 import type { Attempts } from "../gen/program.ts";
+import type { StartTerms } from "../gen/scenario.ts";
 import type { ClientPort } from "./callers.ts";
+import { retryMs } from "./plan.ts";
 import type { ProcessSeams } from "./worker-process.ts";
 
 const endOf: Readonly<Partial<Record<ErrorCode, EndStatus>>> = {
@@ -14,6 +17,24 @@ const endOf: Readonly<Partial<Record<ErrorCode, EndStatus>>> = {
   RUN_TIMED_OUT: "timed_out",
   RUN_EXPIRED: "expired",
 };
+
+function optionsOf({
+  delayMs,
+  expiresInMs,
+  timeoutMs,
+  attempts,
+  priority,
+  mustBeNew,
+}: StartTerms): StartOptions {
+  return {
+    priority,
+    ...(delayMs === null ? {} : { delay: delayMs }),
+    ...(expiresInMs === null ? {} : { expiresIn: expiresInMs }),
+    ...(timeoutMs === null ? {} : { timeout: timeoutMs }),
+    ...(attempts === null ? {} : { retry: { attempts, backoff: "fixed", initial: retryMs } }),
+    ...(mustBeNew ? { onConflict: "reject" } : {}),
+  };
+}
 
 /** A client in a simulated process. */
 export function createSimClient(
@@ -24,14 +45,31 @@ export function createSimClient(
   const storeClock = createStoreClock(clock, store);
   const ids = createIds(() => storeClock.now(), rng);
   const client = createClient({ store, clock, storeClock, timers, random: rng, ids, log });
+  const workflowOf = (attempts: Attempts): ProgramWorkflow => {
+    const workflow = workflows.get(attempts);
+    if (workflow === undefined) throw new Error(`No workflow makes ${attempts} attempts.`);
+    return workflow;
+  };
   return {
-    async start(program, key) {
-      const workflow = workflows.get(program.attempts);
-      if (workflow === undefined) throw new Error(`No workflow makes ${program.attempts} attempts.`);
-      return (await client.start(workflow, program, { key })).id;
+    async start(program, key, terms) {
+      return (await client.start(workflowOf(program.attempts), program, { key, ...optionsOf(terms) })).id;
+    },
+    async startMany({ attempts, items }) {
+      const given = items.map(({ program, key }) => ({ input: program, key }));
+      return (await client.startMany(workflowOf(attempts), given)).map(({ id }) => id);
     },
     signal: (run, name, value, idempotencyKey) => client.signal(run, name, value, { idempotencyKey }),
     cancel: (run) => client.cancel(run),
+    terminate: (run) => client.terminate(run, "terminated"),
+    redrive: (run) => client.redrive(run),
+    async redriveAll(status) {
+      await client.redriveAll({ status, children: true });
+    },
+    reschedule: (run, { priority, startInMs }) =>
+      client.reschedule(run, {
+        ...(priority === null ? {} : { priority }),
+        ...(startInMs === null ? {} : { delay: startInMs }),
+      }),
     pause: (run) => client.pause(run),
     resume: (run) => client.resume(run),
     async result(run) {

@@ -1,12 +1,15 @@
 import { PawlError } from "../../packages/pawl/src/core/error.ts";
+import type { RunId } from "../../packages/pawl/src/core/ids.ts";
+import type { Room, State } from "../../packages/pawl/src/memory/state.ts";
 import type { Lease, RecordAnswer } from "../../packages/pawl/src/store/lease.ts";
 import type { Store } from "../../packages/pawl/src/store/store.ts";
+import type { Spoil } from "./schedule.ts";
 
 /** A mistake in the store that the simulation must find, by one of these invariants. */
 export interface Mutant {
   readonly name: string;
   readonly breaks: readonly string[];
-  readonly spoil: (store: Store) => Store;
+  readonly spoil: Spoil;
 }
 
 /** Writes under whichever lease is valid, whoever asks. */
@@ -27,7 +30,26 @@ async function answerAnyway(store: Store, error: unknown): Promise<RecordAnswer>
   return { told: false, dueAt: new Map(), now: await store.now() };
 }
 
-export const mutants: readonly Mutant[] = [
+type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
+
+/** The run's room, to be spoilt. */
+function roomOf(state: State, runId: RunId): Writable<Room> | null {
+  return state.runs.get(runId)?.room ?? null;
+}
+
+/** After each redrive, spoils every run that lives again. */
+function afterRedrive(store: Store, spoil: (runId: RunId) => void): Store {
+  return {
+    ...store,
+    async redrive(runIds) {
+      const answers = await store.redrive(runIds);
+      for (const [runId, answer] of answers) if (answer === "redriven") spoil(runId);
+      return answers;
+    },
+  };
+}
+
+const mistakesOfHolding: readonly Mutant[] = [
   {
     name: "end does not look at the epoch",
     breaks: ["I5"],
@@ -194,3 +216,317 @@ export const mutants: readonly Mutant[] = [
     }),
   },
 ];
+
+/** Those in what callers do to runs: starting, ending, redriving and rescheduling them. */
+const mistakesOfControl: readonly Mutant[] = [
+  {
+    name: "redrive counts the epoch from 0 again",
+    breaks: ["I5"],
+    spoil: (store, state) =>
+      afterRedrive(store, (runId) => Object.assign(roomOf(state, runId) ?? {}, { epoch: 0 })),
+  },
+  {
+    name: "redrive counts attempts from 1 again",
+    breaks: ["I3"],
+    spoil: (store, state) =>
+      afterRedrive(store, (runId) => Object.assign(roomOf(state, runId) ?? {}, { attempt: 1 })),
+  },
+  {
+    name: "redrive keeps what was asked of the last life",
+    breaks: ["I14"],
+    spoil: (store, state) => ({
+      ...store,
+      async redrive(runIds) {
+        const unread = runIds.flatMap((runId) => [...(state.runs.get(runId)?.unread.list() ?? [])]);
+        const answers = await store.redrive(runIds);
+        for (const message of unread) {
+          if (message.topic !== "cancel" || message.takenSeq !== 0) continue;
+          const run = [...state.runs.values()].find(({ inbox }) => inbox.get(message.id) === message);
+          message.takenSeq = null;
+          run?.unread.add(message);
+          if (run !== undefined) state.withUnread.add(run.id);
+        }
+        return answers;
+      },
+    }),
+  },
+  {
+    name: "redrive does not count failures from 0 again",
+    breaks: ["I3", "I14"],
+    spoil(store, state) {
+      const failures = new Map<RunId, number>();
+      const claiming: Store = {
+        ...store,
+        async claimRuns(request) {
+          const claim = await store.claimRuns(request);
+          for (const { runId, failures: failed } of claim.runs) failures.set(runId, failed);
+          return claim;
+        },
+      };
+      return afterRedrive(claiming, (runId) =>
+        Object.assign(roomOf(state, runId) ?? {}, { failures: (failures.get(runId) ?? 0) + 1 }),
+      );
+    },
+  },
+  {
+    name: "redrive forgets how children ended",
+    breaks: ["I17"],
+    spoil: (store, state) =>
+      afterRedrive(store, (runId) => {
+        const run = state.runs.get(runId);
+        for (const message of run?.unread.list() ?? []) {
+          if (run === undefined || message.topic !== "child") continue;
+          run.unread.remove(message);
+          run.inbox.delete(message.id);
+          if (run.unread.size === 0) state.withUnread.remove(runId);
+        }
+      }),
+  },
+  {
+    name: "redrive keeps a deadline that has passed",
+    breaks: ["I17", "I9", "I14"],
+    spoil: (store, state) => ({
+      ...store,
+      async redrive(runIds) {
+        const deadlines = new Map(runIds.map((runId) => [runId, state.runs.get(runId)?.deadlineAt ?? null]));
+        const answers = await store.redrive(runIds);
+        for (const [runId, deadlineAt] of deadlines) {
+          const run = state.runs.get(runId);
+          if (run !== undefined && answers.get(runId) === "redriven") run.deadlineAt = deadlineAt;
+        }
+        return answers;
+      },
+    }),
+  },
+  {
+    name: "redrive is acknowledged and does nothing",
+    breaks: ["I1"],
+    spoil: (store) => ({
+      ...store,
+      redrive: async (runIds) => new Map(runIds.map((runId) => [runId, "redriven"])),
+    }),
+  },
+  {
+    name: "redrive revives what has completed",
+    breaks: ["I7"],
+    spoil: (store, state) => ({
+      ...store,
+      redrive(runIds) {
+        for (const runId of runIds) {
+          const run = state.runs.get(runId);
+          if (run?.end?.status === "completed") run.end = { ...run.end, status: "failed" };
+        }
+        return store.redrive(runIds);
+      },
+    }),
+  },
+  {
+    name: "terminate leaves the lease",
+    breaks: ["I5", "I8"],
+    spoil(store) {
+      const held = new Map<RunId, number>();
+      const terminated = new Map<RunId, number>();
+      return {
+        ...store,
+        async claimRuns(request) {
+          const claim = await store.claimRuns(request);
+          for (const { runId, epoch } of claim.runs) held.set(runId, epoch);
+          return claim;
+        },
+        async terminate(runId, data) {
+          const answer = await store.terminate(runId, data);
+          if (answer === "terminated") terminated.set(runId, held.get(runId) ?? 0);
+          return answer;
+        },
+        record: (recording) =>
+          store.record(recording).catch((error: unknown) => {
+            const { runId, epoch } = recording.lease;
+            if (terminated.get(runId) !== epoch) throw error;
+            return answerAnyway(store, error);
+          }),
+      };
+    },
+  },
+  {
+    name: "terminate does not tell the parent",
+    breaks: ["I17"],
+    spoil: (store, state) => ({
+      ...store,
+      terminate(runId, data) {
+        const parentId = state.runs.get(runId)?.parentId ?? null;
+        const parent = parentId === null ? undefined : state.runs.get(parentId);
+        if (parentId !== null) state.runs.delete(parentId);
+        const answered = store.terminate(runId, data);
+        if (parentId !== null && parent !== undefined) state.runs.set(parentId, parent);
+        return answered;
+      },
+    }),
+  },
+  {
+    name: "terminate leaves the children alone",
+    breaks: ["I8", "I17"],
+    spoil: (store, state) => ({
+      ...store,
+      terminate(runId, data) {
+        const childIds = state.runs.get(runId)?.childIds ?? new Set();
+        const kept = [...childIds];
+        childIds.clear();
+        const answered = store.terminate(runId, data);
+        for (const childId of kept) childIds.add(childId);
+        return answered;
+      },
+    }),
+  },
+  {
+    name: "terminate is acknowledged and does nothing",
+    breaks: ["I1"],
+    spoil: (store) => ({ ...store, terminate: async () => "terminated" }),
+  },
+  {
+    name: "reschedule forgets that messages are there",
+    breaks: ["I23"],
+    spoil: (store, state) => ({
+      ...store,
+      async reschedule(rescheduling) {
+        const answer = await store.reschedule(rescheduling);
+        const room = roomOf(state, rescheduling.runId);
+        if (room?.kind === "ready") room.told = false;
+        return answer;
+      },
+    }),
+  },
+  {
+    name: "reschedule brings every start forward",
+    breaks: ["I9"],
+    spoil: (store) => ({
+      ...store,
+      reschedule: (rescheduling) =>
+        store.reschedule(
+          rescheduling.startAt === undefined ? rescheduling : { ...rescheduling, startAt: null },
+        ),
+    }),
+  },
+  {
+    name: "starts do not look at the delay",
+    breaks: ["I9"],
+    spoil: (store) => ({
+      ...store,
+      createRuns: (runs) => store.createRuns(runs.map((run) => ({ ...run, startAt: null }))),
+    }),
+  },
+  {
+    name: "resume forgets the start",
+    breaks: ["I9"],
+    spoil: (store, state) => ({
+      ...store,
+      async tell(message) {
+        const run = state.runs.get(message.runId);
+        if (message.topic === "resume" && run !== undefined) run.startAt = null;
+        return store.tell(message);
+      },
+    }),
+  },
+  {
+    name: "pause forgets the deadline",
+    breaks: ["I17"],
+    spoil(store, state) {
+      const forget = (runId: RunId): void => {
+        const room = roomOf(state, runId);
+        if (room?.kind !== "parked" || room.reason !== "paused" || room.dueAt === null) return;
+        state.due.remove({ at: room.dueAt, runId });
+        room.dueAt = null;
+      };
+      return {
+        ...store,
+        async tell(message) {
+          const answer = await store.tell(message);
+          forget(message.runId);
+          return answer;
+        },
+        async park(parking) {
+          const answer = await store.park(parking);
+          forget(parking.lease.runId);
+          return answer;
+        },
+      };
+    },
+  },
+  {
+    name: "claims do not look at the expiry",
+    breaks: ["I9"],
+    spoil: (store, state) => ({
+      ...store,
+      async claimRuns(request) {
+        const rooms = [...state.runs.values()].flatMap(({ room }) => (room?.kind === "ready" ? room : []));
+        const expiries = rooms.map(({ expiresAt }) => expiresAt);
+        const spoilt: Writable<(typeof rooms)[number]>[] = rooms;
+        for (const room of spoilt) room.expiresAt = null;
+        const claiming = store.claimRuns(request);
+        for (const [index, room] of spoilt.entries()) room.expiresAt = expiries[index] ?? null;
+        return claiming;
+      },
+    }),
+  },
+  {
+    name: "nothing ever expires",
+    breaks: ["I17"],
+    spoil: (store, state) => ({
+      ...store,
+      async sweep(request) {
+        const kept = state.expiring.list();
+        for (const due of kept) state.expiring.remove(due);
+        const answer = store.sweep(request);
+        for (const due of kept) if (roomOf(state, due.runId)?.kind === "ready") state.expiring.add(due);
+        return answer;
+      },
+    }),
+  },
+  {
+    name: "a withheld start keeps its keys",
+    breaks: ["I12"],
+    spoil: (store, state) => ({
+      ...store,
+      async createRuns(runs) {
+        const answers = await store.createRuns(runs);
+        for (const [index, { key, id }] of runs.entries()) {
+          if (answers[index]?.kind === "withheld" && key !== null && !state.keys.has(key))
+            state.keys.set(key, id);
+        }
+        return answers;
+      },
+    }),
+  },
+  {
+    name: "a withheld start creates what is not in conflict",
+    breaks: ["I12"],
+    spoil: (store) => ({
+      ...store,
+      async createRuns(runs) {
+        const answers = await store.createRuns(runs);
+        await store.createRuns(runs.filter((_, index) => answers[index]?.kind === "withheld"));
+        return answers;
+      },
+    }),
+  },
+  {
+    name: "a run that must be new need not be",
+    breaks: ["I12"],
+    spoil: (store) => ({
+      ...store,
+      createRuns: (runs) => store.createRuns(runs.map((run) => ({ ...run, mustBeNew: false }))),
+    }),
+  },
+  {
+    name: "a start forgets its own retries",
+    breaks: ["I14", "I3"],
+    spoil: (store) => ({
+      ...store,
+      async claimRuns(request) {
+        const claim = await store.claimRuns(request);
+        return { ...claim, runs: claim.runs.map((run) => ({ ...run, retry: null })) };
+      },
+    }),
+  },
+];
+
+export const mutants: readonly Mutant[] = [...mistakesOfHolding, ...mistakesOfControl];

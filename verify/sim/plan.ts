@@ -53,6 +53,9 @@ export interface Plan {
   readonly skewMs: number;
 }
 
+/** Between two attempts at a program. */
+export const retryMs = 20;
+
 export const crashPoints: readonly CrashPoint[] = [
   "claim.answered",
   "step.before",

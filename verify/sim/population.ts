@@ -7,7 +7,7 @@ import type { ClientProcess } from "./callers.ts";
 import { createSimClient } from "./client-process.ts";
 import { createFaultyStore } from "./faulty-store.ts";
 import { Nemesis, type Life } from "./nemesis.ts";
-import type { Plan } from "./plan.ts";
+import { retryMs, type Plan } from "./plan.ts";
 import type { Rng } from "./rng.ts";
 import { passages, SimProcess } from "./sim-process.ts";
 import { createSimWorker, type ProcessSeams } from "./worker-process.ts";
@@ -26,8 +26,6 @@ export interface PopulationParts {
   /** Something happened in a process that should never happen. */
   readonly unforeseen: (what: string, error: unknown) => void;
 }
-
-export const retryMs = 20;
 
 /** The processes of a world: workers and clients, each with its nemesis. */
 export class Population {

@@ -1,11 +1,14 @@
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
+import type { RetryPolicy } from "../../packages/pawl/src/core/retry.ts";
 import { isEnded } from "../../packages/pawl/src/core/run-status.ts";
-import { createMemoryStore, type MemoryStore } from "../../packages/pawl/src/memory/memory-store.ts";
+import { createHintBox } from "../../packages/pawl/src/memory/hint-box.ts";
+import { storeOf, type MemoryStore } from "../../packages/pawl/src/memory/memory-store.ts";
+import { createState, type State } from "../../packages/pawl/src/memory/state.ts";
 import type { NewRun } from "../../packages/pawl/src/store/run-record.ts";
 import type { SnapshotRun } from "../../packages/pawl/src/store/snapshot.ts";
 import type { Store } from "../../packages/pawl/src/store/store.ts";
 import { expectEnd, findMismatch, type Surroundings } from "../gen/expect.ts";
-import { workMs, type Program } from "../gen/program.ts";
+import { workMs, type Attempts, type Program } from "../gen/program.ts";
 import { generateScenario, type Scenario } from "../gen/scenario.ts";
 import type { ExpectedRun } from "../hist/check-outcomes.ts";
 import { checkHistory } from "../hist/check.ts";
@@ -14,17 +17,20 @@ import { Recorder } from "../hist/record.ts";
 import { Verdict, type Violation } from "../hist/verdict.ts";
 import { Callers } from "./callers.ts";
 import { Ledger } from "./ledger.ts";
-import { drawPlan, type Plan } from "./plan.ts";
-import { Population, retryMs } from "./population.ts";
+import { drawPlan, retryMs, type Plan } from "./plan.ts";
+import { Population } from "./population.ts";
 import { createRng, type Rng } from "./rng.ts";
 import { count, countEffects, type Tally } from "./tally.ts";
 import { World } from "./world.ts";
+
+/** Answers a store with a mistake in it; its state is at hand, for mistakes that no answer shows. */
+export type Spoil = (store: Store, state: State) => Store;
 
 export interface ScheduleOptions {
   /** Keep a line for everything that happens. */
   readonly tracing?: boolean;
   /** Puts a mistake into the store, to see whether it is found out. */
-  readonly spoil?: (store: Store) => Store;
+  readonly spoil?: Spoil;
 }
 
 export interface ScheduleResult {
@@ -78,20 +84,26 @@ class Schedule {
     this.#healAtMs = beginning + plan.faultMs;
     this.#recorder = new Recorder(clock.now, tracing);
     this.#recorder.note(() => JSON.stringify({ plan, scenario }));
-    this.#memory = createMemoryStore({ clock, deliver: (send) => send() });
-    this.#store = spoil(this.#memory);
+    const state = createState(
+      clock.now,
+      createHintBox((send) => send()),
+    );
+    this.#memory = storeOf(state);
+    this.#store = spoil(this.#memory, state);
     this.#observer = {
       recorder: this.#recorder,
       epochs: new Map(),
       snapshot: () => this.#memory.snapshot(),
+      look: (run) => lookAt(state, run),
       created: (run) => this.#noteCreated(run),
+      redriven: (run) => this.#callers.sendSignals(run, programOf(state, run).path),
       claimed: (_, epoch) => {
         if (epoch > 1) population.noteTakeover();
       },
     };
     this.#around = {
       signalsOf: (path) => scenario.signals.get(path) ?? new Map(),
-      mayCrash: plan.crashLimit < 100,
+      mayStop: scenario.mayStop || plan.crashLimit < 100,
     };
     const population = (this.#population = this.#populate(rng));
     this.#callers = new Callers({
@@ -133,9 +145,9 @@ class Schedule {
     const violations = checkHistory({
       entries: this.#recorder.entries,
       snapshot,
-      expected: (run) => this.#expect(run, snapshot.runs),
+      expected: (run) => this.#expect(run),
     });
-    countEffects(this.#landed, this.#recorder.entries);
+    countEffects(this.#landed, this.#recorder.entries, snapshot);
     this.#recorder.note(() => JSON.stringify(snapshot));
     return {
       ...this.#callers.afterHealing,
@@ -169,6 +181,7 @@ class Schedule {
     this.#runs.add(run.id);
     const { path } = JSON.parse(run.input?.json ?? "null") as Program;
     this.#callers.sendSignals(run.id, path);
+    if (run.parent !== null) this.#callers.meddle(run.id);
   }
 
   #noteFault(process: string, kind: string): void {
@@ -186,26 +199,52 @@ class Schedule {
     if (!this.#callers.isDone) return false;
     const most = Number.MAX_SAFE_INTEGER;
     const { runs } = await this.#memory.listRuns({ limit: most, look: most });
-    return runs.every(({ status, parkReason, dueAt, input }) => {
-      if (isEnded(status)) return true;
+    return runs.every(({ id, status, parkReason, dueAt, input }) => {
+      if (isEnded(status)) return !this.#callers.isFollowed(id);
       const program = JSON.parse(input?.json ?? "null") as Program;
       return parkReason === "waiting" && dueAt === null && expectEnd(program, this.#around).waits;
     });
   }
 
-  #expect(run: SnapshotRun, runs: readonly SnapshotRun[]): ExpectedRun {
+  #expect(run: SnapshotRun): ExpectedRun {
     const program = run.input?.value as Program;
-    const parent = runs.find(({ id }) => id === run.parentId);
+    const attempts = (run.retry as RetryPolicy | null)?.attempts ?? program.attempts;
     return {
-      ends: expectEnd(program, this.#around),
-      attempts: program.attempts,
-      isCancelled: parent === undefined ? this.#callers.cancelled.has(run.id) : parent.status === "cancelled",
+      ends: expectEnd({ ...program, attempts: attempts as Attempts }, this.#around),
+      attempts,
       crashLimit: this.#plan.crashLimit,
       mismatch: (output) => findMismatch(program, output, this.#around),
     };
   }
 
+  /** How long all programs take at most, in as many lives as callers give them, and what callers do meanwhile. */
   #workMs(): number {
-    return this.#scenario.roots.reduce((sum, { program }) => sum + workMs(program, retryMs), 0);
+    const { roots, batch } = this.#scenario;
+    const lives = roots.reduce((sum, { redrives }) => sum + redrives.length, 1);
+    const once = [
+      ...roots.map(({ program, terms }) => ({ ...program, attempts: terms.attempts ?? program.attempts })),
+      ...(batch?.items ?? []).map(({ program }) => program),
+    ].reduce((sum, program) => sum + workMs(program, retryMs), 0);
+    const waits = roots.flatMap(({ terms, reschedules, redrives }) => [
+      terms.delayMs ?? 0,
+      terms.timeoutMs ?? 0,
+      terms.expiresInMs ?? 0,
+      ...reschedules.map(({ startInMs }) => startInMs ?? 0),
+      ...redrives.map(({ afterMs }) => afterMs),
+    ]);
+    return once * lives + waits.reduce((sum, ms) => sum + ms, 0);
   }
+}
+
+function programOf(state: State, run: RunId): Program {
+  return JSON.parse(state.runs.get(run)?.input?.json ?? "null") as Program;
+}
+
+function lookAt(state: State, runId: RunId): { readonly isHeld: boolean; readonly isDeaf: boolean } {
+  const run = state.runs.get(runId);
+  const room = run?.room;
+  return {
+    isHeld: room?.kind === "lease",
+    isDeaf: room?.kind === "ready" && !room.told && (run?.unread.size ?? 0) > 0,
+  };
 }

@@ -1,7 +1,10 @@
-import type { Entry } from "../hist/record.ts";
+import type { RunId } from "../../packages/pawl/src/core/ids.ts";
+import { endStatuses } from "../../packages/pawl/src/core/run-status.ts";
+import type { StoreSnapshot } from "../../packages/pawl/src/store/snapshot.ts";
+import type { Entry, StoreEntry } from "../hist/record.ts";
 import { callFates, crashPoints, hintFates } from "./plan.ts";
 
-/** Faults by kind, and how often each took effect. */
+/** Faults and operations by kind, and how often each took effect. */
 export type Tally = Map<string, number>;
 
 /** Every kind that must land: a nemesis that never lands proves nothing. */
@@ -18,13 +21,134 @@ export const faultKinds: readonly string[] = [
   "write refused to a zombie",
 ];
 
-/** What faults led to, where it counts: the windows that they must have hit. */
-export function countEffects(tally: Tally, entries: readonly Entry[]): void {
+/** Everything that callers must have done, or brought about: what never happened was never checked. */
+export const operationKinds: readonly string[] = [
+  "start of several",
+  "start of several, all withheld",
+  "start with a delay",
+  "start with an expiry",
+  "start with a deadline",
+  "start of a run that must be new, refused",
+  "terminate of a run that nobody holds",
+  "terminate of a held run",
+  "redrive of one",
+  "redrive of several",
+  ...["cancelled", "expired", "failed", "timed_out"].map(
+    (status) => `redrive of a run that ${endedAs(status)}`,
+  ),
+  "redrive of a child",
+  "reschedule: priority",
+  "reschedule: later",
+  "reschedule: now",
+  "reschedule too late",
+  "pause",
+  "resume",
+  "run expired",
+  "run timed out before it began",
+  "run timed out later",
+  "claim in another life",
+  "write refused to a holder from an earlier life",
+];
+
+function endedAs(status: string): string {
+  return status === "timed_out"
+    ? "timed out"
+    : status === "failed" || status === "expired"
+      ? status
+      : `was ${status}`;
+}
+
+/** What faults and callers led to, where it counts: the windows that they must have hit. */
+export function countEffects(tally: Tally, entries: readonly Entry[], snapshot: StoreSnapshot): void {
+  const callers = new CallerTally(tally, snapshot);
   for (const entry of entries) {
     if (entry.by !== "store") continue;
+    callers.see(entry);
     if (entry.op === "sweep") count(tally, "run taken from a dead worker", entry.recovered);
     else if (entry.op === "heartbeat") count(tally, "lost claim given back", entry.returned);
     else if (entry.type === "fail") count(tally, "write refused to a zombie");
+  }
+}
+
+/** What callers did, by what the store answered. */
+class CallerTally {
+  readonly #tally: Tally;
+  readonly #children: ReadonlySet<RunId>;
+  /** How each life of a run ended, but for its last if it lives. */
+  readonly #ends = new Map<RunId, string[]>();
+  /** How often each run was redriven so far, and the last epoch before. */
+  readonly #redriven = new Map<RunId, { times: number; readonly epoch: number }>();
+  readonly #epochs = new Map<RunId, number>();
+  readonly #calls = new Map<number, number>();
+
+  constructor(tally: Tally, { runs, events }: StoreSnapshot) {
+    this.#tally = tally;
+    this.#children = new Set(runs.filter(({ parentId }) => parentId !== null).map(({ id }) => id));
+    for (const { runId, kind, beganAt } of events) {
+      if (!(endStatuses as readonly string[]).includes(kind)) continue;
+      this.#ends.set(runId, [...(this.#ends.get(runId) ?? []), kind]);
+      if (kind === "expired") this.#count("run expired");
+      if (kind === "timed_out")
+        this.#count(beganAt === null ? "run timed out before it began" : "run timed out later");
+    }
+  }
+
+  see(entry: StoreEntry): void {
+    if (entry.type === "fail") return this.#seeRefusal(entry);
+    if (entry.op === "create") return this.#seeCreate(entry);
+    if (entry.op === "redrive") return this.#seeRedrive(entry.answers);
+    if (entry.op === "reschedule") return this.#seeReschedule(entry);
+    if (entry.op === "terminate") {
+      if (entry.answer === "terminated")
+        this.#count(entry.wasHeld ? "terminate of a held run" : "terminate of a run that nobody holds");
+    } else if (entry.op === "tell") {
+      if (entry.answer === "accepted" && (entry.topic === "pause" || entry.topic === "resume"))
+        this.#count(entry.topic);
+    } else if (entry.op === "claim") {
+      this.#epochs.set(entry.run, entry.epoch);
+      if (this.#redriven.has(entry.run)) this.#count("claim in another life");
+    }
+  }
+
+  #seeRefusal(entry: StoreEntry): void {
+    if ("epoch" in entry && entry.epoch <= (this.#redriven.get(entry.run)?.epoch ?? 0))
+      this.#count("write refused to a holder from an earlier life");
+  }
+
+  #seeReschedule({ answer, priority, startAt }: StoreEntry & { op: "reschedule" }): void {
+    if (answer === "begun") this.#count("reschedule too late");
+    if (answer !== "rescheduled") return;
+    if (priority !== undefined) this.#count("reschedule: priority");
+    if (startAt === null) this.#count("reschedule: now");
+    else if (startAt !== undefined) this.#count("reschedule: later");
+  }
+
+  #seeCreate(entry: StoreEntry & { op: "create" }): void {
+    const ofCall = (this.#calls.get(entry.call) ?? 0) + 1;
+    this.#calls.set(entry.call, ofCall);
+    if (ofCall === 2 && entry.answer === "created") this.#count("start of several");
+    if (entry.answer === "withheld") this.#count("start of several, all withheld");
+    if (entry.answer === "conflict" && entry.mustBeNew)
+      this.#count("start of a run that must be new, refused");
+    if (entry.answer !== "created" || entry.parent !== null) return;
+    if (entry.startAt !== null) this.#count("start with a delay");
+    if (entry.expiresAt !== null) this.#count("start with an expiry");
+    if (entry.deadlineAt !== null) this.#count("start with a deadline");
+  }
+
+  #seeRedrive(answers: readonly (readonly [RunId, string])[]): void {
+    const redriven = answers.filter(([, answer]) => answer === "redriven");
+    if (redriven.length > 0) this.#count(redriven.length === 1 ? "redrive of one" : "redrive of several");
+    for (const [run] of redriven) {
+      const times = this.#redriven.get(run)?.times ?? 0;
+      this.#redriven.set(run, { times: times + 1, epoch: this.#epochs.get(run) ?? 0 });
+      this.#count(`redrive of a run that ${endedAs(this.#ends.get(run)?.[times] ?? "")}`);
+      if (this.#children.has(run)) this.#count("redrive of a child");
+    }
+  }
+
+  #count(kind: string): void {
+    count(this.#tally, kind);
   }
 }
 

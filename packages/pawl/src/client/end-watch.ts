@@ -79,17 +79,19 @@ export function createEndWatch(
   });
 
   const look = async (runIds: readonly RunId[]): Promise<void> => {
+    // Whoever comes while it is under way gets the next one: the answer may be of a life before the run was redriven.
+    const asking = new Map(runIds.map((runId) => [runId, [...(waiting.get(runId) ?? [])]]));
     const ends = await store.getEnds(runIds).catch((error: unknown) => {
       if (PawlError.is(error, "STORE_UNAVAILABLE")) throw error;
       // Asking again would bring the same answer.
-      for (const runId of runIds) for (const waiter of waiting.get(runId) ?? []) waiter.fail(error);
+      for (const waiters of asking.values()) for (const waiter of waiters) waiter.fail(error);
       return null;
     });
     if (ends === null) return;
-    for (const runId of runIds) {
+    for (const [runId, waiters] of asking) {
       const end = ends.get(runId);
       if (end === null) continue;
-      for (const waiter of waiting.get(runId) ?? []) {
+      for (const waiter of waiters) {
         if (end !== undefined) waiter.settle(end);
         else waiter.fail(new PawlError("RUN_NOT_FOUND", `There is no run ${runId}.`, { runId }));
       }

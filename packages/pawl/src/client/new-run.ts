@@ -57,24 +57,26 @@ export function timeRun(
   options: StartOptions,
 ): NewRun {
   const startAt = instantOf(options.at) ?? later(now, options.delay);
-  const expiresAt = instantOf(options.expiresAt) ?? later(now, options.expiresIn);
+  const mayBeginAt = Math.max(now, startAt ?? now);
+  const expiresAt = instantOf(options.expiresAt) ?? later(mayBeginAt, options.expiresIn);
   const deadlineAt =
-    instantOf(options.deadline) ?? later(now, options.timeout ?? workflow.timeoutMs ?? undefined);
-  if (startAt !== null && startAt > now) {
-    if (expiresAt !== null && expiresAt <= startAt)
-      throw tooEarly(options.expiresAt === undefined ? "expiresIn" : "expiresAt", "would expire");
-    if (deadlineAt !== null && deadlineAt <= startAt)
-      throw tooEarly(options.deadline === undefined ? "timeout" : "deadline", "would time out");
+    instantOf(options.deadline) ?? later(mayBeginAt, options.timeout ?? workflow.timeoutMs ?? undefined);
+  if (mayBeginAt > now) {
+    if (isOver(options.expiresAt, mayBeginAt)) throw tooEarly("expiresAt", "would expire");
+    if (isOver(options.deadline, mayBeginAt)) throw tooEarly("deadline", "would time out");
   }
   return { ...described, id, startAt, expiresAt, deadlineAt };
 }
 
-/** The timeout may be the workflow's own, which counts from the start of the run too, any delay included. */
+function isOver(date: Date | undefined, at: number): boolean {
+  return date !== undefined && date.getTime() <= at;
+}
+
 function tooEarly(option: string, consequence: string): PawlError {
   return invalidOption(
     "start",
     option,
-    `must end later than its delay: the run ${consequence} before it may begin`,
+    `must be later than its start: the run ${consequence} before it may begin`,
   );
 }
 

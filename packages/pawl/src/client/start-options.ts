@@ -26,11 +26,11 @@ interface SharedStartOptions {
   readonly delay?: Duration;
   /** Ends as `timed_out` if it has not ended by then. A step that ignores its `AbortSignal` is given up 30 s after that. */
   readonly deadline?: Date;
-  /** The same, this long from now, any delay included. Default: the workflow's timeout. */
+  /** The same, this long after it may begin: any delay comes first. Default: the workflow's timeout. */
   readonly timeout?: Duration;
   /** Ends as `expired` unless a worker has begun it by then. Default: never. */
   readonly expiresAt?: Date;
-  /** The same, this long from now, any delay included. */
+  /** The same, this long after it may begin: any delay comes first. */
   readonly expiresIn?: Duration;
   /** Words to find it by, at most 100: see `list`. Not secret: no codec hides them. Default: none. */
   readonly tags?: readonly string[];

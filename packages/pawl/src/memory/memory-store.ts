@@ -11,7 +11,7 @@ import { park } from "./park.ts";
 import { countRuns, getEnds, getRun, listAttempts, listRuns, loadHistory, readBacklog } from "./read.ts";
 import { readInbox, record } from "./record.ts";
 import { takeSnapshot } from "./snapshot.ts";
-import { createState } from "./state.ts";
+import { createState, type State } from "./state.ts";
 import { sweep } from "./sweep.ts";
 import { insertMessage, tell, wakeTold } from "./tell.ts";
 import { wakeDue } from "./wake-due.ts";
@@ -36,8 +36,12 @@ export interface MemoryStore extends Store {
 
 /** Follows docs/store.md. Every transition runs to its end before anything else can, so each is atomic. */
 export function createMemoryStore({ clock, deliver = queueMicrotask }: MemoryStoreOptions): MemoryStore {
-  const hints = createHintBox(deliver);
-  const state = createState(() => Math.floor(clock.now()), hints);
+  return storeOf(createState(() => Math.floor(clock.now()), createHintBox(deliver)));
+}
+
+/** The transitions on this state. Whoever also holds the state can look into it, or spoil it, between two of them. */
+export function storeOf(state: State): MemoryStore {
+  const { hints } = state;
   /** Runs at once, and answers later like any store. */
   const transition = async <A>(act: () => A): Promise<A> => {
     const answer = act();

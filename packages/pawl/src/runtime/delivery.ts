@@ -1,8 +1,8 @@
 import type { RunEvent } from "../core/event.ts";
-import { meaningOf, type FactMeaning } from "./fact.ts";
+import type { Family } from "../core/request-key.ts";
+import { isFailure, meaningOf, type FactMeaning } from "./fact.ts";
 import { handledFailures } from "./failed-attempt.ts";
 import { createSeqHeap } from "./seq-heap.ts";
-import { setAside } from "./set-aside.ts";
 
 export type RequestId = Pick<FactMeaning, "family" | "key">;
 
@@ -65,7 +65,7 @@ export function createDelivery(history: readonly RunEvent[]): Delivery {
   };
 
   const boundary = attemptBegan(history);
-  for (const event of withoutOpenFailures(history, boundary)) {
+  for (const event of withoutOpenFailures(history)) {
     const entry = add(event);
     // A new attempt need not come by all that earlier ones have done, nor by what became of it later.
     const isOld = event.seq < boundary || (entry?.marks[0]?.seq ?? Infinity) < boundary;
@@ -101,27 +101,30 @@ function attemptBegan(history: readonly RunEvent[]): number {
   return history.findLast(({ kind }) => kind === "attempt_failed" || kind === "redriven")?.seq ?? 0;
 }
 
-/**
- * Sets aside what made earlier attempts fail: it is tried again. What was finished is kept, and so is a failure that the
- * code lived on with: what it asked for next rests on it. Whoever dealt with it says so when the attempt fails; an attempt
- * that somebody else ended, as a cancel or a crash does, did not fail of anything.
- */
-function withoutOpenFailures(history: readonly RunEvent[], boundary: number): readonly RunEvent[] {
-  const handled = new Set(history.flatMap(handledFailures));
-  const fatal = inFailedAttempts(history);
-  return setAside(history, ({ seq }) => seq < boundary && !handled.has(seq) && fatal.has(seq));
+/** The fact that says that the code failed, the last time that it did. A crash, which nobody's code has said, is none. */
+function attemptFailed(history: readonly RunEvent[]): number {
+  const hasFailed = ({ kind, attempt }: RunEvent): boolean =>
+    kind === "attempt_failed" || (kind === "failed" && attempt !== null);
+  return history.findLast(hasFailed)?.seq ?? 0;
 }
 
-/** The facts of those attempts that ended with an error of the code's. */
-function inFailedAttempts(history: readonly RunEvent[]): ReadonlySet<number> {
-  const facts = new Set<number>();
-  let hasFailed = false;
-  for (const { kind, seq, attempt } of [...history].reverse()) {
-    if (kind === "attempt_failed") hasFailed = true;
-    // The sweep, which fails a run that crashed its workers, names no attempt.
-    else if (kind === "failed") hasFailed = attempt !== null;
-    else if (kind === "redriven") hasFailed = false;
-    else if (hasFailed) facts.add(seq);
+/**
+ * Sets aside what failed before the last attempt did: it is tried again. What was finished is kept, and so is a failure
+ * that the code dealt with by asking for something else: what it asked for next rests on it.
+ */
+function withoutOpenFailures(history: readonly RunEvent[]): readonly RunEvent[] {
+  const boundary = attemptFailed(history);
+  const failedAt = new Map<string, number>();
+  const handled = new Set(history.flatMap(handledFailures));
+  const idOf = (family: Family, key: string): string => `${family} ${key}`;
+  for (const event of history) {
+    const isOpen = event.seq < boundary && isFailure(event) && !handled.has(event.seq);
+    const meaning = isOpen ? meaningOf(event) : null;
+    if (meaning !== null) failedAt.set(idOf(meaning.family, meaning.key), event.seq);
   }
-  return facts;
+  if (failedAt.size === 0) return history;
+  return history.filter((event) => {
+    const meaning = meaningOf(event);
+    return meaning === null || event.seq > (failedAt.get(idOf(meaning.family, meaning.key)) ?? 0);
+  });
 }

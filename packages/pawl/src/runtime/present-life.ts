@@ -1,27 +1,45 @@
 import type { RunEvent } from "../core/event.ts";
-import { setAside } from "./set-aside.ts";
+import { isFailure, meaningOf } from "./fact.ts";
 
 /**
- * A run that was redriven has forgotten what it was told to do in an earlier life, but not what it had done. What failed
- * after it was told to stop may have failed because of that: it is tried again.
+ * A run that was redriven has forgotten what it was told to do in an earlier life, and what came of that, but not what it
+ * had done.
  */
 export function presentLife(history: readonly RunEvent[]): readonly RunEvent[] {
   const lastLife = history.findLastIndex(({ kind }) => kind === "redriven");
   if (lastLife < 0) return history;
-  const stopping = stoppingIn(history.slice(0, lastLife));
-  return setAside(history, ({ seq }) => stopping.has(seq)).filter(
-    ({ kind, seq }) => kind !== "cancel_requested" || !stopping.has(seq),
-  );
+  return [...withoutStops(history.slice(0, lastLife)), ...history.slice(lastLife)];
 }
 
-/** The facts of these lives from the moment that they were told to stop. */
-function stoppingIn(lives: readonly RunEvent[]): ReadonlySet<number> {
-  const stopping = new Set<number>();
-  let isStopping = false;
-  for (const { kind, seq } of lives) {
-    if (kind === "cancel_requested") isStopping = true;
-    if (kind === "redriven") isStopping = false;
-    if (isStopping) stopping.add(seq);
+/**
+ * Where a life did not end by its code's failure, nobody has written down which failures the code had dealt with. One that
+ * other facts came after is kept, for they may rest on it. One that was the last, or that came after the order to stop, is
+ * tried again.
+ */
+function withoutStops(past: readonly RunEvent[]): readonly RunEvent[] {
+  const triedAgain = new Map<string, number>();
+  const setAside = (event: RunEvent | null): void => {
+    const id = event !== null && isFailure(event) ? idOf(event) : null;
+    if (event !== null && id !== null) triedAgain.set(id, event.seq);
+  };
+  let isOrdered = false;
+  let last: RunEvent | null = null;
+  for (const event of past) {
+    if (event.kind === "cancel_requested") isOrdered = true;
+    if (idOf(event) !== null) last = event;
+    if (isOrdered) setAside(event);
+    if (event.kind !== "redriven") continue;
+    isOrdered = false;
+    setAside(last);
   }
-  return stopping;
+  setAside(last);
+  return past.filter((event) => {
+    const id = idOf(event);
+    return event.kind !== "cancel_requested" && (id === null || event.seq > (triedAgain.get(id) ?? 0));
+  });
+}
+
+function idOf(event: RunEvent): string | null {
+  const meaning = meaningOf(event);
+  return meaning === null ? null : `${meaning.family} ${meaning.key}`;
 }

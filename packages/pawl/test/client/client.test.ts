@@ -58,8 +58,8 @@ describe("starting a run", () => {
       expect.objectContaining({
         queue: "slow",
         priority: 7,
-        deadlineAt: clock.now() + 2 * hour,
-        expiresAt: clock.now() + 1.5 * hour,
+        deadlineAt: clock.now() + 3 * hour,
+        expiresAt: clock.now() + 2.5 * hour,
       }),
     ]);
     expect(store.snapshot().parked).toEqual([
@@ -93,22 +93,26 @@ describe("starting a run", () => {
         code: "INVALID_OPTION",
         details: { problems: [{ option }] },
       });
-    await refused("expiresIn", { delay: "1h", expiresIn: "1h" });
     await refused("expiresAt", { delay: "1h", expiresAt: inMs(hour) });
-    await refused("expiresIn", { at: inMs(hour), expiresIn: "30m" });
-    await refused("timeout", { delay: "1h", timeout: "1h" });
+    await refused("expiresAt", { at: inMs(hour), expiresAt: inMs(5) });
     await refused("deadline", { delay: "1h", deadline: inMs(5) });
-    await expect(client.start(checkout, { orderId: 1 }, { delay: "31d" })).rejects.toMatchObject({
-      details: { problems: [{ option: "timeout" }] },
-    });
-    await expect(client.startMany(greet, [{ input: "a", expiresIn: 1 }], { delay: 2 })).rejects.toMatchObject(
-      {
-        code: "INVALID_OPTION",
-      },
-    );
+    await expect(
+      client.startMany(greet, [{ input: "a", expiresAt: inMs(1) }], { delay: 2 }),
+    ).rejects.toMatchObject({ code: "INVALID_OPTION" });
     expect(store.snapshot().runs).toEqual([]);
     await client.start(greet, "Ada", { delay: 0, expiresIn: 0 });
-    await client.start(checkout, { orderId: 1 }, { delay: "31d", timeout: "32d" });
+  });
+
+  test("counts lengths of time from when the run may begin", async () => {
+    const { client, clock, store } = createManualWorld();
+    const now = clock.now();
+    await client.start(greet, "Ada", { delay: "1h", timeout: "2h", expiresIn: "3h" });
+    await client.start(greet, "Ada", { at: new Date(now - 5), timeout: "2h" });
+    const hour = 3_600_000;
+    expect(store.snapshot().runs).toMatchObject([
+      { startAt: now + hour, deadlineAt: now + 3 * hour, expiresAt: now + 4 * hour },
+      { deadlineAt: now + 2 * hour, expiresAt: null },
+    ]);
   });
 
   test("with a key is idempotent, also among a thousand callers", async () => {
@@ -310,8 +314,8 @@ describe("looking at runs", () => {
     const told = {
       tags: ["b", "a"],
       startAt: inMs(1_000),
-      expiresAt: inMs(2_000),
-      deadlineAt: inMs(3_000),
+      expiresAt: inMs(3_000),
+      deadlineAt: inMs(4_000),
       attempt: 1,
     };
     expect(await client.get(id)).toMatchObject(told);

@@ -41,6 +41,30 @@ describe("waiting for a result", () => {
     expect(world.looks).toEqual([1, 1]);
   });
 
+  test("that begins after a redrive does not end with the life before", async () => {
+    let held = Promise.resolve();
+    const world = await createWatched((store) => ({
+      async getEnds(runIds) {
+        const ends = await store.getEnds(runIds);
+        await held;
+        return ends;
+      },
+    }));
+    const run = await world.client.start(nap, 50);
+    await run.terminate();
+    let release = (): void => {};
+    held = new Promise((resolve) => (release = resolve));
+    const first = run.result().catch((error: unknown) => (error as PawlError).code);
+    await world.advance(1);
+    await run.redrive();
+    const second = run.result().catch((error: unknown) => (error as PawlError).code);
+    await world.advance(1);
+    release();
+    await world.advance(1_000);
+    expect(await first).toBe("RUN_CANCELLED");
+    expect(await second).toBe(50);
+  });
+
   test("that has been there all along comes at once", async () => {
     const world = await createWatched();
     const run = await world.client.start(nap, 1);

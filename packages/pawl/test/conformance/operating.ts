@@ -209,6 +209,23 @@ export function describeOperating(test: StoreTest): void {
       expect(await world.store.readInbox(child)).toMatchObject([{ topic: "cancel" }]);
     });
 
+    test("a child that lives again with its parent is asked to stop again", async ({ world }) => {
+      const parentId = await world.start({ queue: "parents" });
+      const childId = await world.startChild(parentId);
+      const stopParent = async (): Promise<void> => {
+        await world.store.terminate(parentId, null);
+        expect(await world.store.getRun(childId)).toMatchObject({ status: "cancelled" });
+      };
+      await stopParent();
+      await world.store.redrive([parentId, childId]);
+      expect(await world.store.getRun(childId)).toMatchObject({ status: "pending" });
+      await world.clock.advance("1s");
+      await stopParent();
+      expect(await world.inbox(childId)).toMatchObject([
+        { topic: "cancel", sentAt: await world.now(), takenSeq: 4 },
+      ]);
+    });
+
     test("leaves runs alone that live, have completed, or are not there", async ({ world }) => {
       const live = await world.start();
       const lease = await world.startHeld({ queue: "other" });

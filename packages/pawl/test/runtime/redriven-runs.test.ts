@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { workflow } from "../../src/runtime/workflow.ts";
 import { plainRun } from "../../src/store/run-record.ts";
 import { createEngine } from "./engine.ts";
+import { createGate } from "./gate.ts";
 
 const once = { version: 1, retry: { attempts: 1 } } as const;
 
@@ -79,6 +80,34 @@ describe("a run that is redriven", () => {
     await engine.end(id);
     expect(await engine.output(id)).toBe("done");
     expect(optional).toBe(1);
+  });
+
+  test("tries again in its next attempt what it failed of in this one, whichever life that is from", async () => {
+    const engine = createEngine();
+    const gate = createGate();
+    let flaky = 0;
+    const job = workflow({ name: "job", version: 1, retry: { attempts: 2, initial: 0 } }, async (ctx) => {
+      const first = ctx.step("flaky", () => {
+        flaky += 1;
+        if (flaky === 1) throw new Error("once");
+        return "fine";
+      });
+      await Promise.all([
+        first,
+        ctx.step("after it", () => engine.delay(10)),
+        ctx.step("slow", () => gate.opened),
+      ]);
+      return first;
+    });
+    const id = await engine.start(job);
+    await engine.pass(1_000);
+    await engine.store.terminate(id, null);
+    gate.open();
+    await engine.pass(1_000);
+    await engine.store.redrive([id]);
+    await engine.end(id);
+    expect(await engine.output(id)).toBe("fine");
+    expect(flaky).toBe(2);
   });
 
   test("has forgotten that it was cancelled", async () => {
