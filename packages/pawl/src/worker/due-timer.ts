@@ -26,13 +26,17 @@ export function createDueTimer(parts: DueTimerParts): DueTimer {
   /** The earliest due time known, by this process's clock. */
   let nextAt = Number.POSITIVE_INFINITY;
   let pollAt = 0;
+  /** The same, as it was known before the look that is under way. */
+  let knownAt = Number.POSITIVE_INFINITY;
 
   const restMs = (): number => Math.min(nextAt, pollAt) - clock.now();
 
   const wakeDue = async (): Promise<void> => {
+    knownAt = nextAt;
     nextAt = Number.POSITIVE_INFINITY;
     pollAt = 0;
     const { woken, nextDueAt, now } = await store.wakeDue(mostPerTurn);
+    knownAt = Number.POSITIVE_INFINITY;
     if (nextDueAt !== null) nextAt = Math.min(nextAt, clock.now() + Math.max(1, nextDueAt - now));
     if (woken < mostPerTurn) pollAt = clock.now() + jittered(parts.pollMs, random);
     if (woken > 0) parts.woken();
@@ -53,7 +57,7 @@ export function createDueTimer(parts: DueTimerParts): DueTimer {
       pollAt = 0;
       return loop.turned();
     },
-    dueInMs: () => nextAt - clock.now(),
+    dueInMs: () => Math.min(nextAt, knownAt) - clock.now(),
     parked(dueInMs) {
       const at = clock.now() + dueInMs;
       if (at >= nextAt) return;
