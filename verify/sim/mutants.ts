@@ -175,6 +175,8 @@ const mistakesOfHolding: readonly Mutant[] = [
     spoil: (store) => ({
       ...store,
       registerWorker: (worker) => store.registerWorker({ ...worker, leaseMs: worker.leaseMs / 4 }),
+      heartbeat: (beat) => store.heartbeat(withShortLease(beat)),
+      claimRuns: (request) => store.claimRuns(withShortLease(request)),
     }),
   },
   {
@@ -530,3 +532,7 @@ const mistakesOfControl: readonly Mutant[] = [
 ];
 
 export const mutants: readonly Mutant[] = [...mistakesOfHolding, ...mistakesOfControl];
+
+function withShortLease<Asked extends { readonly leaseMs?: number }>(asked: Asked): Asked {
+  return asked.leaseMs === undefined ? asked : { ...asked, leaseMs: asked.leaseMs / 4 };
+}

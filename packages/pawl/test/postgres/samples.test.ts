@@ -40,7 +40,7 @@ test("a sample that cannot be stored is dropped, and the heartbeat counts", asyn
   expect(await store.heartbeat({ workerId, held: [], claimsKnownTo: null, sample: tooLarge })).toMatchObject({
     alive: true,
   });
-  await pool.query(`drop table ${schema}.worker_sample`);
+  await pool.query(`drop table ${schema}.worker_sample cascade`);
   expect(await beat()).toMatchObject({ alive: true });
   await store.close();
 });
