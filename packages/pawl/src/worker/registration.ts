@@ -27,6 +27,8 @@ export interface Registration {
   claimed(workerId: string, sentAt: number): void;
   /** It holds nothing, and has a long lease until it claims something. */
   readonly isResting: boolean;
+  /** Whether its last claim was long enough ago: to rest and to wake is a write each. */
+  readonly mayRest: boolean;
   /**
    * Takes a new id, registered by the next `ensure`. What the old one held is given back then; with `isSuspect` it is
    * left to the sweep, which counts it as a crash.
@@ -114,6 +116,9 @@ export function createRegistration(
     },
     get isResting() {
       return isResting;
+    },
+    get mayRest() {
+      return clock.now() - claimedAt >= worker.leaseMs;
     },
     heard(id, sentAt, leaseMs) {
       if (id !== workerId || aliveUntil === null) return;

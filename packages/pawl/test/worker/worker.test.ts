@@ -90,6 +90,20 @@ describe("a worker that holds nothing", () => {
     expect(beats.length).toBeLessThan(12);
   });
 
+  test("does not rest between runs that come one after the other", async () => {
+    const world = createManualWorld();
+    const { store, beats } = listen(world);
+    const quick = workflow({ name: "quick", version: 1 }, () => "done");
+    await started(world, { workflows: [quick] }, { store });
+    await world.advance("3m");
+    beats.length = 0;
+    for (let n = 0; n < 60; n++) {
+      await world.client.start(quick);
+      await world.advance("1s");
+    }
+    expect(beats.length).toBeLessThan(15);
+  });
+
   test("is heard at once when a claim is left without an answer", async () => {
     const world = createManualWorld();
     const { store, beats } = listen(world);
