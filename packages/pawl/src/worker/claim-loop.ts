@@ -118,6 +118,7 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
   };
 
   const ask = async (request: ClaimRequest): Promise<Claim> => {
+    const sentAt = clock.now();
     try {
       const answer = await store.claimRuns(request);
       parts.probe("claim.answered");
@@ -126,8 +127,9 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
     } catch (error) {
       isHinted = true;
       marks.forget();
-      // It may hold something that it does not know of.
+      // It may hold something that it does not know of, under the lease that began with this claim.
       parts.awake();
+      registration.claimed(request.workerId, sentAt);
       if (PawlError.is(error, "WORKER_EXPIRED")) parts.expired(request.workerId);
       throw error;
     }

@@ -23,7 +23,7 @@ export interface Registration {
   ensure(): Promise<void>;
   /** The store heard from this id no earlier than this instant of the process's clock, and gave it this lease. */
   heard(workerId: string, sentAt: number, leaseMs: number): void;
-  /** A claim that was sent at this instant has brought runs. */
+  /** A claim that was sent at this instant has brought runs, or may have: a rest is over since then. */
   claimed(workerId: string, sentAt: number): void;
   /** It holds nothing, and has a long lease until it claims something. */
   readonly isResting: boolean;

@@ -90,6 +90,33 @@ describe("a worker that holds nothing", () => {
     expect(beats.length).toBeLessThan(12);
   });
 
+  test("counts its lease from a claim whose answer was lost, and not from the next one", async () => {
+    const world = createManualWorld();
+    const gate = createGate();
+    let claims = 0;
+    const store: Store = {
+      ...world.store,
+      async claimRuns(request) {
+        const claim = await world.store.claimRuns(request);
+        if (claim.runs.length > 0 && ++claims === 1)
+          throw new PawlError("STORE_UNAVAILABLE", "The answer was lost.");
+        return claim;
+      },
+      // From the first claim on, no heartbeat arrives.
+      heartbeat: (beat) => (claims > 0 ? new Promise(() => {}) : world.store.heartbeat(beat)),
+    };
+    await started(world, { workflows: [gate.gated] }, { store });
+    await world.advance("1m");
+    await world.client.start(gate.gated);
+    await world.advance("10s");
+    await world.client.start(gate.gated);
+    await world.advance("4s");
+    expect(gate.begun()).toBe(1);
+    expect(gate.aborted()).toBe(0);
+    await world.advance("2s");
+    expect(gate.aborted()).toBe(1);
+  });
+
   test("does not rest between runs that come one after the other", async () => {
     const world = createManualWorld();
     const { store, beats } = listen(world);
