@@ -99,6 +99,9 @@ function expectAsOnEmptyTables(costs: Costs, baseline: Costs, items: number): vo
   }
 }
 
+/** While anybody's snapshot is old, a look steps over the index entries of dead rows, and cannot mark them as dead. */
+const perhapsUnlucky = { retry: 3 };
+
 /** What reading the processor's time costs, and how exact it is. */
 const clockGrainMs = 0.1;
 
@@ -136,25 +139,27 @@ afterAll(async () => {
 });
 
 describe("with a million rows in the tables", { timeout: 60_000 }, () => {
-  test("a connection whose plans were made on nearly empty tables works as cheaply as it did", async () => {
-    await expectCheap(oldConnection);
-  });
+  test(
+    "a connection whose plans were made on nearly empty tables works as cheaply as it did",
+    perhapsUnlucky,
+    async () => {
+      await expectCheap(oldConnection);
+    },
+  );
 
-  test("no call reads a table when the statistics are those of empty tables", async () => {
+  test("no call reads a table when the statistics are those of empty tables", perhapsUnlucky, async () => {
     await expectCheap(staleConnection);
   });
 
-  test("no call reads a table when there are no statistics", async () => {
+  test("no call reads a table when there are no statistics", perhapsUnlucky, async () => {
     await forgetStatistics(pool, site.schema);
     await expectCheap(await connect());
   });
 
-  test("no call reads a table when the statistics are right", async () => {
+  test("no call reads a table when the statistics are right", perhapsUnlucky, async () => {
     await pool.query("analyze");
     await expectCheap(await connect());
   });
-
-  const perhapsUnlucky = { retry: 3 };
 
   test.for(claims)(
     "to %s costs at most 1.2 times what it costs on empty tables",
@@ -189,10 +194,14 @@ describe("with a million rows in the tables", { timeout: 60_000 }, () => {
     },
   );
 
-  test("no call reads a table when the statistics are of full tables and the tables are empty", async () => {
-    await pool.query("analyze");
-    await pool.query(`truncate ${tables.map((table) => `${site.schema.quoted}.${table}`).join(", ")}`);
-    await fillTables(pool, site.schema, empty);
-    await expectCheap(await connect());
-  });
+  test(
+    "no call reads a table when the statistics are of full tables and the tables are empty",
+    perhapsUnlucky,
+    async () => {
+      await pool.query("analyze");
+      await pool.query(`truncate ${tables.map((table) => `${site.schema.quoted}.${table}`).join(", ")}`);
+      await fillTables(pool, site.schema, empty);
+      await expectCheap(await connect());
+    },
+  );
 });
