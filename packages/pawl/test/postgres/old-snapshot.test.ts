@@ -116,7 +116,8 @@ test(
     watcher.release();
 
     expect(hindered.buffers).toBeLessThanOrEqual(1.5 * unhindered.buffers);
-    expect(hindered.ms).toBeLessThanOrEqual(1.5 * unhindered.ms);
+    // Pages are exact; time is what the machine makes of it, and only an order of magnitude tells something.
+    expect(hindered.ms).toBeLessThanOrEqual(4 * unhindered.ms);
     await quiet.close();
     await watched.close();
   },
