@@ -7,7 +7,6 @@ import type { Lane } from "../../src/store/lease.ts";
 import { systemRandom } from "../../src/system/system-random.ts";
 import { systemTimers } from "../../src/system/system-timers.ts";
 import { createClaimMarks } from "../../src/worker/claim-marks.ts";
-import { processorMsOf } from "./processor-time.ts";
 import { readStatementStats, resetStatementStats } from "./statement-stats.ts";
 
 const runCount = 30_000;
@@ -21,8 +20,6 @@ let pool: pg.Pool;
 interface Queue {
   readonly name: string;
   readonly store: PostgresStore;
-  /** The store's only connection. */
-  readonly connection: pg.PoolClient;
   close(): Promise<void>;
 }
 
@@ -55,19 +52,16 @@ async function createLongQueue(name: string): Promise<Queue> {
     select 0, ${id}, now() - interval '1 hour' + n * interval '${1 / runsPerSecond} seconds', 0, 0, 1, 0, 1, 0, 0, 0, false, 'default', 'checkout'
       from ${series}`;
   await own.query(bindSchema(statements, schemaName(name), ""));
-  const connection = await own.connect();
-  connection.release();
-  return { name, store, connection, close: () => own.end() };
+  return { name, store, close: () => own.end() };
 }
 
 /**
  * Claims all of them as a worker does, and answers what one claim cost on average. Looking from the beginning each time,
  * these cost twice the processor time under an old snapshot (2 cores, 2026-11-15), and more the longer the queue.
  */
-async function drain(queue: Queue): Promise<{ readonly buffers: number; readonly ms: number }> {
+async function drain(queue: Queue): Promise<{ readonly buffers: number }> {
   let busyMs = 0;
   const marks = createClaimMarks({ now: () => busyMs });
-  const begunAt = processorMsOf(queue.connection) ?? performance.now();
   await resetStatementStats(pool);
   for (let claimed = 0; claimed < runCount;) {
     const look = marks.look([lane]);
@@ -86,8 +80,7 @@ async function drain(queue: Queue): Promise<{ readonly buffers: number; readonly
     claimed += runs.length;
   }
   const { calls, buffers } = await readStatementStats(pool, `"${queue.name}".claim_runs_v1`);
-  const endedAt = processorMsOf(queue.connection) ?? performance.now();
-  return { buffers: buffers / calls, ms: (endedAt - begunAt) / calls };
+  return { buffers: buffers / calls };
 }
 
 beforeAll(async () => {
@@ -116,8 +109,6 @@ test(
     watcher.release();
 
     expect(hindered.buffers).toBeLessThanOrEqual(1.5 * unhindered.buffers);
-    // Pages are exact; time is what the machine makes of it, and only an order of magnitude tells something.
-    expect(hindered.ms).toBeLessThanOrEqual(4 * unhindered.ms);
     await quiet.close();
     await watched.close();
   },
