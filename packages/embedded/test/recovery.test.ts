@@ -4,12 +4,20 @@ import { existsSync } from "node:fs";
 import { mkdir, readFile, readdir, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
+import { tryPort } from "../src/supervisor/port.ts";
 import { makeFolder } from "./folders.ts";
 import { Owner } from "./owner.ts";
 import { expectEnd, serverPid, supervisorPid } from "./processes.ts";
 import { query } from "./query.ts";
 import { start } from "./start.ts";
+
+async function freePort(): Promise<number> {
+  const port = await tryPort(0);
+  if (port === undefined) throw new Error("There is no free port.");
+  return port;
+}
 
 /** Kills a server's owner and supervisor, without leaving either the time to notice that the other is dead. */
 async function killWithSupervisor(owner: Owner, dir: string): Promise<void> {
@@ -97,8 +105,26 @@ test("a busy port is replaced by a free one, or refused if it must be that one",
   expect((await start({ dir, port, strictPort: true })).port).toBe(port);
 });
 
+test("a port that is taken only while the server starts does not keep it from starting", async () => {
+  const port = await freePort();
+  let isOver = false;
+  const flicker = (async () => {
+    while (!isOver) {
+      const other = createServer().on("error", () => undefined);
+      other.listen({ port, host: "127.0.0.1", exclusive: true });
+      await delay(3);
+      if (other.listening) await new Promise((resolve) => other.close(resolve));
+    }
+  })();
+  const postgres = await start({ port });
+  isOver = true;
+  await flicker;
+  expect(await query(postgres.url, "select 1")).toBe(1);
+});
+
 test("two servers that want the same port at once both start", async () => {
-  const [first, second] = await Promise.all([start({ port: 45_454 }), start({ port: 45_454 })]);
+  const port = await freePort();
+  const [first, second] = await Promise.all([start({ port }), start({ port })]);
   expect(await query(first.url, "select 1")).toBe(1);
   expect(await query(second.url, "select 1")).toBe(1);
 });

@@ -35,6 +35,11 @@ export class ServerLog {
     });
   }
 
+  /** The tail begins anew: another server writes from now on. */
+  forget(): void {
+    this.#tail = [];
+  }
+
   tail(): string {
     return this.#tail.join("\n");
   }

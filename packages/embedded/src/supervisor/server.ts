@@ -1,4 +1,5 @@
 import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { programPath } from "../binaries.ts";
@@ -29,6 +30,7 @@ export interface Server {
 
 const attempts = 6;
 const retryMs = 150;
+const lastWordsMs = 500;
 
 /** Starts the server, or takes on the one that a killed supervisor has left. */
 export async function startServer(
@@ -56,6 +58,7 @@ export async function startServer(
     // A server that ended in order has removed this. The children of one that was killed may still
     // be ending, and until they have, Postgres refuses to start.
     const wasKilled = (await readPostmaster(folder.cluster)) !== undefined;
+    log.forget();
     const child = spawnServer(folder, config, port);
     if (child.stderr !== null) log.follow(child.stderr);
     const process = watchChild(child);
@@ -63,11 +66,18 @@ export async function startServer(
       await writeFile(folder.port, String(port)).catch(() => undefined);
       return describeServer(folder, config, process, port);
     }
-    const wasTaken = (await tryPort(port)) === undefined;
+    const wasTaken = (await saysPortTaken(child, log)) || (await tryPort(port)) === undefined;
     if (isLast || !(wasTaken || wasKilled)) throw startFailed(folder, log, child);
     if (wasTaken) preferred = config.strictPort ? config.port : 0;
     else await delay(retryMs * attempt, undefined, { signal });
   }
+}
+
+/** Whoever took the port may have left it again: another server's search for a free one takes it for a moment. */
+async function saysPortTaken(child: ChildProcess, log: ServerLog): Promise<boolean> {
+  if (child.stderr?.closed === false)
+    await Promise.race([once(child.stderr, "close").catch(() => undefined), delay(lastWordsMs)]);
+  return log.tail().includes("could not create any TCP/IP sockets");
 }
 
 function spawnServer(folder: Folder, config: SupervisorConfig, port: number): ChildProcess {
