@@ -107,9 +107,9 @@ test("a busy port is replaced by a free one, or refused if it must be that one",
 
 test("a port that is taken only while the server starts does not keep it from starting", async () => {
   const port = await freePort();
-  let isOver = false;
+  const over = new AbortController();
   const flicker = (async () => {
-    while (!isOver) {
+    while (!over.signal.aborted) {
       const other = createServer().on("error", () => undefined);
       other.listen({ port, host: "127.0.0.1", exclusive: true });
       await delay(3);
@@ -117,7 +117,7 @@ test("a port that is taken only while the server starts does not keep it from st
     }
   })();
   const postgres = await start({ port });
-  isOver = true;
+  over.abort();
   await flicker;
   expect(await query(postgres.url, "select 1")).toBe(1);
 });

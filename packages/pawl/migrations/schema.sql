@@ -35,7 +35,7 @@ create table pawl.event (
   data            json,
   notes           json,
   constraint event_pkey PRIMARY KEY (run_id, seq, shard),
-  constraint event_kind_check CHECK ((kind = ANY (ARRAY['step_intended'::text, 'step_completed'::text, 'step_failed'::text, 'step_retried'::text, 'timer_set'::text, 'timer_fired'::text, 'signal_received'::text, 'child_started'::text, 'child_ended'::text, 'cancel_requested'::text, 'paused'::text, 'resumed'::text, 'blocked'::text, 'attempt_failed'::text, 'attempt_crashed'::text, 'input_parsed'::text, 'rescheduled'::text, 'redriven'::text, 'completed'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text, 'expired'::text]))),
+  constraint event_kind_check CHECK ((kind = ANY (ARRAY['step_intended'::text, 'step_completed'::text, 'step_failed'::text, 'step_retried'::text, 'step_progressed'::text, 'timer_set'::text, 'timer_fired'::text, 'signal_received'::text, 'child_started'::text, 'child_ended'::text, 'withdrawn'::text, 'patched'::text, 'published'::text, 'update_received'::text, 'update_answered'::text, 'stream_written'::text, 'cancel_requested'::text, 'paused'::text, 'resumed'::text, 'blocked'::text, 'attempt_failed'::text, 'attempt_crashed'::text, 'input_parsed'::text, 'rescheduled'::text, 'undo_began'::text, 'undo_completed'::text, 'undo_failed'::text, 'forked'::text, 'redriven'::text, 'continued'::text, 'completed'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text, 'expired'::text]))),
   constraint event_seq_check CHECK ((seq > 0))
 );
 

@@ -12,11 +12,11 @@ export type Family = "step" | "sleep" | "wait" | "child";
  *     sleep, sleep#2      a sleep
  *     signal:shipped      a wait for a signal; so the timers of sleeps and of waits cannot be confused
  *     checkout            a child, by its workflow's name
- *     orders/charge       inside the scope `orders`
+ *     orders/charge       inside the scope `orders`, which is written like a request: `orders#2/charge`
  *     and\/or             `\`, `/` and `#` that belong to a name are escaped
  */
-export function requestKey(scope: readonly string[], name: string, occurrence: number): string {
-  const path = [...scope, name].map(escape).join("/");
+export function requestKey(scope: string, name: string, occurrence: number): string {
+  const path = scope === "" ? escape(name) : `${scope}/${escape(name)}`;
   return occurrence === 1 ? path : `${path}#${occurrence}`;
 }
 

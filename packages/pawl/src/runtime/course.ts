@@ -8,7 +8,7 @@ import { createSeededRandom, type SeededRandom } from "../core/seeded-random.ts"
 import type { Timers } from "../core/timers.ts";
 import { createAgenda, earliest, type Agenda } from "./agenda.ts";
 import { answer } from "./answer.ts";
-import { createContext } from "./context.ts";
+import { createContext } from "./create-context.ts";
 import { createDelivery, type Delivery } from "./delivery.ts";
 import { findDifference, type CodeEnd } from "./difference.ts";
 import { createEnding, patienceMs, type Ending, type EndingParts, type Outcome } from "./ending.ts";
@@ -17,6 +17,7 @@ import { stopError, stopOf } from "./orders.ts";
 import { createRequest, type RequestTerms } from "./request.ts";
 import { createRequests } from "./requests.ts";
 import { createRunLog } from "./run-log.ts";
+import { createScope } from "./scope.ts";
 
 export interface CourseParts extends Omit<EndingParts, "absorb" | "handledFailures"> {
   readonly ids: Ids;
@@ -132,15 +133,16 @@ export class Course {
     const { runId, version, attempt, key, parentId } = claimed;
     const read = await this.#readInput();
     if ("outcome" in read) return read.outcome;
-    const ctx = createContext({
+    const parts = {
       run: { id: runId, workflow: claimed.workflow, version, attempt, key, parentId },
       signalSchemas: workflow.signalSchemas,
       log: createRunLog(log, {}, () => this.#isReplaying),
       random: () => (this.#random ??= createSeededRandom(`${runId}/${this.#delivered}`)),
       now: () => this.#now,
-      ask: (terms) => this.#ask(terms),
       payloads,
-    });
+    };
+    const scope = createScope("", (terms) => this.#ask(terms));
+    const ctx = createContext(parts, scope);
     const end = (end: CodeEnd): void => {
       this.#codeEnd = end;
       this.#moves += 1;

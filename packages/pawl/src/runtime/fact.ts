@@ -18,6 +18,7 @@ export function meaningOf({ kind, name }: Pick<RunEvent, "kind" | "name">): Fact
       return { family: "step", key: name, isAnswer: true };
     case "step_intended":
     case "step_retried":
+    case "step_progressed":
       return { family: "step", key: name, isAnswer: false };
     case "timer_set":
       return { family: familyOfTimer(name), key: name, isAnswer: false };
@@ -29,6 +30,12 @@ export function meaningOf({ kind, name }: Pick<RunEvent, "kind" | "name">): Fact
       return { family: "child", key: name, isAnswer: false };
     case "child_ended":
       return { family: "child", key: name, isAnswer: true };
+    case "withdrawn":
+    case "patched":
+    case "published":
+    case "update_received":
+    case "update_answered":
+    case "stream_written":
     case "cancel_requested":
     case "paused":
     case "resumed":
@@ -37,7 +44,12 @@ export function meaningOf({ kind, name }: Pick<RunEvent, "kind" | "name">): Fact
     case "attempt_crashed":
     case "input_parsed":
     case "rescheduled":
+    case "undo_began":
+    case "undo_completed":
+    case "undo_failed":
+    case "forked":
     case "redriven":
+    case "continued":
     case "completed":
     case "failed":
     case "cancelled":
