@@ -234,7 +234,7 @@ select e.run_id, e.seq, e.name, case when {schema}.is_timeout_v1(e.name) then 't
     select a.kind, a.at
       from {schema}.event a
      where a.shard = e.shard and a.run_id = e.run_id and a.seq > e.seq and a.name = e.name
-       and a.kind in ('timer_fired', 'signal_received')
+       and (a.kind in ('timer_fired', 'signal_received') or a.kind = 'withdrawn' and a.data ->> 'family' <> 'child')
      order by a.seq
      limit 1) a on true
   left join lateral (

@@ -783,7 +783,7 @@ create view pawl.timers as
      LEFT JOIN LATERAL ( SELECT a_1.kind,
             a_1.at
            FROM pawl.event a_1
-          WHERE ((a_1.shard = e.shard) AND (a_1.run_id = e.run_id) AND (a_1.seq > e.seq) AND (a_1.name = e.name) AND (a_1.kind = ANY (ARRAY['timer_fired'::text, 'signal_received'::text])))
+          WHERE ((a_1.shard = e.shard) AND (a_1.run_id = e.run_id) AND (a_1.seq > e.seq) AND (a_1.name = e.name) AND ((a_1.kind = ANY (ARRAY['timer_fired'::text, 'signal_received'::text])) OR ((a_1.kind = 'withdrawn'::text) AND ((a_1.data ->> 'family'::text) <> 'child'::text))))
           ORDER BY a_1.seq
          LIMIT 1) a ON (true))
      LEFT JOIN LATERAL ( SELECT r_1.status

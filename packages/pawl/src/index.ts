@@ -65,7 +65,17 @@ export type { EndStatus, RunStatus } from "./core/run-status.ts";
 export type { Transaction } from "./core/transaction.ts";
 export type { InputOf, OutputOf, SignalSchemas, SignalsOf, WorkflowRef } from "./core/workflow-ref.ts";
 export type { MigrateAnswer, MigrateOptions } from "./postgres/migrate.ts";
-export type { CallOptions, Context, RunIdentity, TimeoutOption } from "./runtime/context.ts";
+export type {
+  CallOptions,
+  ChildHandle,
+  Context,
+  MapOptions,
+  RaceResult,
+  Racer,
+  RunIdentity,
+  StartChildOptions,
+  TimeoutOption,
+} from "./runtime/context.ts";
 export type { StepContext } from "./runtime/step-context.ts";
 export {
   workflow,

@@ -90,6 +90,26 @@ test("steps and children are typed by what they return", () => {
     expectTypeOf(await ctx.step("async", async ({ signal }) => signal.aborted)).toEqualTypeOf<boolean>();
     expectTypeOf(await ctx.call(child, { n: 1 })).toEqualTypeOf<number[]>();
     expectTypeOf(await ctx.call(plain)).toEqualTypeOf<string>();
+    const handle = await ctx.start(child, { n: 1 }, { detached: true, timeout: "1h" });
+    expectTypeOf(await handle.result()).toEqualTypeOf<number[]>();
+    expectTypeOf(
+      await ctx.map("m", [1, 2], (item, inner) => inner.step("s", () => String(item))),
+    ).toEqualTypeOf<string[]>();
+    const first = await ctx.race({
+      sleep: ctx.sleep("1d"),
+      step: ctx.step("s", () => 7),
+      chain: async (inner) => (await inner.call(plain)).length > 1,
+    });
+    expectTypeOf(first).toEqualTypeOf<
+      | { readonly winner: "sleep"; readonly value: void }
+      | { readonly winner: "step"; readonly value: number }
+      | { readonly winner: "chain"; readonly value: boolean }
+    >();
+    if (first.winner === "step") expectTypeOf(first.value).toEqualTypeOf<number>();
+    // @ts-expect-error a child's input is checked
+    await ctx.start(child, { n: "one" });
+    // @ts-expect-error only what is started can be detached
+    await ctx.call(child, { n: 1 }, { detached: true });
     expectTypeOf(await ctx.call(plain, undefined, { priority: 1 })).toEqualTypeOf<string>();
     // @ts-expect-error: the input is of another type
     void ctx.call(child, { n: "1" });

@@ -3,10 +3,10 @@ import { isDate } from "../core/instant.ts";
 import {
   checkDuration,
   checkInteger,
-  checkList,
   checkName,
   checkOneOf,
   checkOptions,
+  checkTags,
   exclude,
   type Check,
   type Rule,
@@ -79,8 +79,7 @@ const sharedChecks = {
   timeout: checkDuration,
   expiresAt: checkInstant,
   expiresIn: checkDuration,
-  tags: (value: unknown) =>
-    Array.isArray(value) && value.length === 0 ? null : checkList(checkName, 100)(value),
+  tags: checkTags,
   retry: checkRetry,
   onConflict: checkOneOf("return", "reject"),
 };

@@ -25,9 +25,25 @@ export function statusOfChild(data: Payload | null): EndStatus | null {
   return data === null ? null : (JSON.parse(data.json) as StoredChildEnd).status;
 }
 
+/** Data of a `child_started` fact. */
+interface ChildStart {
+  readonly id: string;
+  /** The code asked for the start alone, to have a handle. */
+  readonly alone?: true;
+}
+
+export function describeStart(id: string, isAlone: boolean): Payload {
+  const start: ChildStart = isAlone ? { id, alone: true } : { id };
+  return { json: JSON.stringify(start), notes: null };
+}
+
 /** The id of the child that a `child_started` fact speaks of. */
 export function idOfChild(data: Payload | null): string | null {
-  return data === null ? null : (JSON.parse(data.json) as { readonly id: string }).id;
+  return data === null ? null : (JSON.parse(data.json) as ChildStart).id;
+}
+
+export function isStartAlone(data: Payload | null): boolean {
+  return data !== null && (JSON.parse(data.json) as ChildStart).alone === true;
 }
 
 /**

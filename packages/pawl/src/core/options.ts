@@ -215,6 +215,10 @@ export function checkList(item: Check, most: number): Check {
   };
 }
 
+/** Tags of a run; none are tags too. */
+export const checkTags: Check = (value) =>
+  Array.isArray(value) && value.length === 0 ? null : checkList(checkName, 100)(value);
+
 function durationMs(value: unknown): number | null {
   if (typeof value !== "string" && typeof value !== "number") return null;
   try {

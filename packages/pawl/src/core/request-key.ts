@@ -2,7 +2,7 @@
  * What a workflow's code can ask for. A request is identified by family, scope, name and occurrence, never by its
  * position in the code.
  */
-export type Family = "step" | "sleep" | "wait" | "child";
+export type Family = "step" | "sleep" | "wait" | "start" | "child";
 
 /**
  * A request's name in the history, readable and unambiguous:
@@ -11,7 +11,7 @@ export type Family = "step" | "sleep" | "wait" | "child";
  *     charge#2            the same name asked for a second time
  *     sleep, sleep#2      a sleep
  *     signal:shipped      a wait for a signal; so the timers of sleeps and of waits cannot be confused
- *     checkout            a child, by its workflow's name
+ *     checkout            a child, by its workflow's name; its start and its end are one name in two families
  *     orders/charge       inside the scope `orders`, which is written like a request: `orders#2/charge`
  *     and\/or             `\`, `/` and `#` that belong to a name are escaped
  */

@@ -1,5 +1,5 @@
-import { encode } from "../core/codec.ts";
-import type { Ids } from "../core/ids.ts";
+import { describeStart } from "../core/child-end.ts";
+import type { Ids, RunId } from "../core/ids.ts";
 import type { Log } from "../core/log.ts";
 import { placeOfEvent, placeOfInput, placeOfMessage } from "../core/payload-codec.ts";
 import type { Payloads } from "../core/payloads.ts";
@@ -8,9 +8,11 @@ import { parseWith } from "../core/schema.ts";
 import type { ClaimedRun } from "../store/lease.ts";
 import type { Message, Topic } from "../store/message.ts";
 import { plainRun, type NewRun } from "../store/run-record.ts";
+import { describeWithdrawn } from "./fact.ts";
 import type { Holding } from "./holding.ts";
 import type { Inbox } from "./inbox.ts";
-import type { ChildRequest, Request, WaitRequest } from "./request.ts";
+import { isHeldUp } from "./race.ts";
+import type { ChildRequest, ChildTerms, Request, StartRequest, WaitRequest } from "./request.ts";
 import type { Requests } from "./requests.ts";
 import type { Steps } from "./steps.ts";
 
@@ -18,6 +20,8 @@ import type { Steps } from "./steps.ts";
 export interface Agenda {
   /** Begins every request that is held back. */
   issue(): void;
+  /** Gives up what was begun for this request, which nobody awaits any more. */
+  withdraw(request: Request): Promise<void>;
   /**
    * Gives each message to the request it answers, the oldest to the earliest.
    * @throws {PawlError} where one cannot be read here: it stays unread
@@ -57,20 +61,30 @@ export function createAgenda(parts: AgendaParts): Agenda {
         if (request.timer !== null)
           holding.add({ kind: "timer_set", name: request.key, data: null, ...request.timer });
         return;
+      case "start":
+        startChild(request, request.child);
+        return;
       case "child":
-        startChild(request);
+        if (request.child !== null) request.childId = startChild(request, request.child);
         return;
       default:
         request satisfies never;
     }
   };
 
-  const startChild = (request: ChildRequest): void => {
-    request.state = "issued";
-    const { input, ...terms } = newChild(ids.next(), claimed, request, holding.time.estimate());
+  const startChild = (request: StartRequest | ChildRequest, childTerms: ChildTerms): RunId => {
+    request.state = request.family === "start" ? "answering" : "issued";
+    const { input, ...terms } = newChild(
+      ids.next(),
+      claimed,
+      request.key,
+      childTerms,
+      holding.time.estimate(),
+    );
     const child = { ...terms, input: payloads.seal(input, placeOfInput(terms.id)) };
-    request.childId = child.id;
-    holding.add({ kind: "child_started", name: request.key, data: encode({ id: child.id }) }, child);
+    const data = describeStart(child.id, request.family === "start");
+    holding.add({ kind: "child_started", name: request.key, data }, child);
+    return child.id;
   };
 
   const receive = async (message: Message, wait: WaitRequest): Promise<void> => {
@@ -117,9 +131,16 @@ export function createAgenda(parts: AgendaParts): Agenda {
     issue() {
       for (const request of requests.takeHeld()) issueOne(request);
     },
+    async withdraw(request) {
+      // Told first: should we die before the fact is there, the next holder does it again.
+      if (request.family === "child" && request.childId !== null) await holding.cancelChild(request.childId);
+      const { family, key } = request;
+      holding.add({ kind: "withdrawn", name: key, data: describeWithdrawn(family) });
+    },
     async takeMessages() {
       for (;;) {
-        const message = inbox.oldest(["child", ...requests.awaitedTopics()]);
+        const topics = [...requests.awaitedTopics()].filter((topic) => requests.earliestWait(topic));
+        const message = inbox.oldest(["child", ...topics]);
         if (message === null) return;
         const wait = requests.earliestWait(message.topic);
         if (wait === undefined) takeChildEnd(message);
@@ -128,7 +149,7 @@ export function createAgenda(parts: AgendaParts): Agenda {
     },
     fireTimers() {
       for (const request of requests.timed()) {
-        if ((request.dueAt ?? Infinity) > holding.time.reached) continue;
+        if ((request.dueAt ?? Infinity) > holding.time.reached || isHeldUp(request)) continue;
         requests.close(request);
         holding.add({ kind: "timer_fired", name: request.key, data: null });
       }
@@ -146,15 +167,16 @@ type ParsedSignal =
   | { readonly fault: null; readonly seal: () => Message["data"] }
   | { readonly fault: string };
 
-function newChild(id: string, parent: ClaimedRun, { key, child }: ChildRequest, now: number): NewRun {
+function newChild(id: RunId, parent: ClaimedRun, request: string, child: ChildTerms, now: number): NewRun {
   const { timeoutMs, ...terms } = child;
   const ownDeadline = timeoutMs === null ? null : now + timeoutMs;
   return {
     ...plainRun,
     ...terms,
     id,
-    deadlineAt: earliest(parent.deadlineAt, ownDeadline),
-    parent: { id: parent.runId, request: key },
+    // What may outlive its parent may outlive its time.
+    deadlineAt: child.isDetached ? ownDeadline : earliest(parent.deadlineAt, ownDeadline),
+    parent: { id: parent.runId, request },
   };
 }
 

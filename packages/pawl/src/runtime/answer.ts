@@ -1,4 +1,4 @@
-import { readChildEnd, type ChildEnd } from "../core/child-end.ts";
+import { idOfChild, readChildEnd, type ChildEnd } from "../core/child-end.ts";
 import { PawlError, type ErrorCode } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
 import type { PayloadPlace } from "../core/payload-codec.ts";
@@ -7,34 +7,44 @@ import { revive } from "../core/recorded-error.ts";
 import type { EndStatus } from "../core/run-status.ts";
 import type { Request } from "./request.ts";
 
-/**
- * Gives the code what the fact says, as if it had come this moment.
- * @throws {PawlError} where it cannot be read here: then nothing was given
- */
-export function answer(request: Request, event: RunEvent, place: PayloadPlace, payloads: Payloads): void {
+/** What a fact tells the code. */
+export type Answer =
+  | { readonly kind: "value"; readonly value: unknown }
+  | { readonly kind: "failure"; readonly error: Error };
+
+/** @throws {PawlError} where it cannot be read here */
+export function readAnswer(
+  request: Request,
+  event: RunEvent,
+  place: PayloadPlace,
+  payloads: Payloads,
+): Answer {
   const { kind, data } = event;
-  if (kind === "timer_fired") request.resolve(request.family === "wait" ? null : undefined);
-  else if (kind === "child_ended" && data !== null)
-    answerWithChild(request, readChildEnd(data, childOf(request), payloads));
-  else if (kind === "step_failed" && data !== null) request.reject(payloads.decodeError(data, place));
-  else request.resolve(payloads.decode(data, place));
+  if (kind === "timer_fired") return value(request.family === "wait" ? null : undefined);
+  if (kind === "child_started") return value(idOfChild(data));
+  if (kind === "child_ended" && data !== null)
+    return readChild(request, readChildEnd(data, childOf(request), payloads));
+  if (kind === "step_failed" && data !== null)
+    return { kind: "failure", error: payloads.decodeError(data, place) };
+  return value(payloads.decode(data, place));
+}
+
+function value(value: unknown): Answer {
+  return { kind: "value", value };
 }
 
 function childOf(request: Request): string | null {
   return request.family === "child" ? request.childId : null;
 }
 
-function answerWithChild(request: Request, end: ChildEnd): void {
-  if (end.status === "completed") {
-    request.resolve(end.output);
-    return;
-  }
+function readChild(request: Request, end: ChildEnd): Answer {
+  if (end.status === "completed") return value(end.output);
   const cause = end.error === null ? undefined : { cause: revive(end.error) };
   const { code, happened } = childEnds[end.status];
-  const name = request.family === "child" ? request.child.workflow : request.key;
+  const name = request.family === "child" ? request.workflow : request.key;
   const reason = end.error === null ? "." : `: ${end.error.message}`;
   const message = `The child ${name} (run ${end.id}) ${happened}${reason}`;
-  request.reject(new PawlError(code, message, { runId: end.id }, cause));
+  return { kind: "failure", error: new PawlError(code, message, { runId: end.id }, cause) };
 }
 
 const childEnds: Readonly<

@@ -21,7 +21,44 @@ export interface CallOptions {
   readonly queue?: string;
   /** Lower goes first. Default 0. */
   readonly priority?: number;
+  /** How long the child may take, beside what its workflow and its parent's deadline allow. Default: as they say. */
+  readonly timeout?: Duration;
+  /** Default: none. */
+  readonly tags?: readonly string[];
 }
+
+export interface StartChildOptions extends CallOptions {
+  /** True: it goes on when its parent fails, is cancelled or times out, and has a deadline of its own. Default false. */
+  readonly detached?: boolean;
+}
+
+/** A child that was started. */
+export interface ChildHandle<Output = unknown> {
+  readonly id: RunId;
+  /**
+   * Waits for its output.
+   * @throws {PawlError} `RUN_FAILED` with the child's error as `cause`; `RUN_CANCELLED`, `RUN_TIMED_OUT`, `RUN_EXPIRED`
+   */
+  result(): Promise<Output>;
+}
+
+export interface MapOptions {
+  /** How many items are worked on at a time. Default 100. */
+  readonly concurrency?: number;
+}
+
+/** What takes part in a race: what a request of the context returned, or a function that may make several. */
+export type Racer<Signals extends SignalSchemas = SignalSchemas> =
+  | Promise<unknown>
+  | ((ctx: Context<Signals>) => unknown);
+
+/** Which branch of a race was first, and what it brought. */
+export type RaceResult<Racers> = {
+  [Name in keyof Racers & string]: {
+    readonly winner: Name;
+    readonly value: Awaited<Racers[Name] extends (...args: never[]) => infer Answer ? Answer : Racers[Name]>;
+  };
+}[keyof Racers & string];
 
 export interface TimeoutOption {
   /** Gives up after this long. */
@@ -57,6 +94,36 @@ export interface Context<Signals extends SignalSchemas = SignalSchemas> {
    */
   call<Input, Output>(workflow: WorkflowRef<Input, Output>, ...args: CallArguments<Input>): Promise<Output>;
   /**
+   * Starts a child run and goes on. A child whose end nobody awaits goes on when its parent completes; when its parent
+   * fails, is cancelled or times out it is cancelled, unless it is detached.
+   */
+  start<Input, Output>(
+    workflow: WorkflowRef<Input, Output>,
+    ...args: StartChildArguments<Input>
+  ): Promise<ChildHandle<Output>>;
+  /**
+   * Calls the function for every item, some at a time, each with a context of its own, and answers the results in order.
+   * Once one has failed no other begins.
+   */
+  map<Item, Result>(
+    name: string,
+    items: readonly Item[],
+    call: (item: Item, ctx: Context<Signals>, index: number) => Promise<Result> | Result,
+    options?: MapOptions,
+  ): Promise<Result[]>;
+  /**
+   * The first of several branches, whether it succeeds or fails. The others are withdrawn: their waits take no more
+   * signals, their timers never fire, their children are cancelled, their steps are told to stop; code that still awaits
+   * such a request gets the error `WITHDRAWN`. A branch that makes more than one request is a function, and has a context of
+   * its own.
+   * @example
+   * const first = await ctx.race({ paid: ctx.waitForSignal("paid"), late: ctx.sleep("3d") });
+   * if (first.winner === "paid") await ctx.step("ship", () => ship(first.value));
+   */
+  race<const Racers extends Readonly<Record<string, Racer<Signals>>>>(
+    racers: Racers,
+  ): Promise<RaceResult<Racers>>;
+  /**
    * Calls the function with a context of its own, in which requests are named and numbered apart from all others. Chains
    * that run in parallel and use the same names each need one, so that every request keeps its name whichever is faster.
    */
@@ -73,6 +140,10 @@ export interface Context<Signals extends SignalSchemas = SignalSchemas> {
 type CallArguments<Input> = undefined extends Input
   ? [input?: Input, options?: CallOptions]
   : [input: Input, options?: CallOptions];
+
+type StartChildArguments<Input> = undefined extends Input
+  ? [input?: Input, options?: StartChildOptions]
+  : [input: Input, options?: StartChildOptions];
 
 type WaitForSignal<Signals extends SignalSchemas> = string extends keyof Signals
   ? WaitForAny

@@ -1,5 +1,5 @@
 import { idOfChild } from "../core/child-end.ts";
-import type { PawlError } from "../core/error.ts";
+import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
 import type { Ids } from "../core/ids.ts";
 import { placeOfEvent, placeOfInput } from "../core/payload-codec.ts";
@@ -7,14 +7,16 @@ import { parseWith } from "../core/schema.ts";
 import { createSeededRandom, type SeededRandom } from "../core/seeded-random.ts";
 import type { Timers } from "../core/timers.ts";
 import { createAgenda, earliest, type Agenda } from "./agenda.ts";
-import { answer } from "./answer.ts";
+import { readAnswer } from "./answer.ts";
 import { createContext } from "./create-context.ts";
 import { createDelivery, type Delivery } from "./delivery.ts";
 import { findDifference, type CodeEnd } from "./difference.ts";
 import { createEnding, patienceMs, type Ending, type EndingParts, type Outcome } from "./ending.ts";
-import { isFailure, meaningOf } from "./fact.ts";
+import { meaningOf } from "./fact.ts";
+import { createFailures } from "./failures.ts";
 import { stopError, stopOf } from "./orders.ts";
-import { createRequest, type RequestTerms } from "./request.ts";
+import { enterBranch, isLost } from "./race.ts";
+import { createRequest, type Branch, type Request, type RequestTerms } from "./request.ts";
 import { createRequests } from "./requests.ts";
 import { createRunLog } from "./run-log.ts";
 import { createScope } from "./scope.ts";
@@ -41,6 +43,10 @@ export class Course {
   readonly #parts: CourseParts;
   readonly #delivery: Delivery;
   readonly #requests = createRequests();
+  readonly #failures = createFailures();
+  readonly #byPromise = new WeakMap<Promise<unknown>, Request>();
+  /** Lost a race, and the history does not say so yet. */
+  #withdrawn: Request[] = [];
   readonly #agenda: Agenda;
   readonly #ending: Ending;
   #codeEnd: CodeEnd | null = null;
@@ -48,10 +54,6 @@ export class Course {
   #now: number;
   #random: SeededRandom | null = null;
   #delivered = 0;
-  /** The fact delivered last, if it says that something failed. */
-  #lastFailure: RunEvent | null = null;
-  /** Failures after which the code asked for something else: its course rests on them. */
-  readonly #handledFailures = new Set<number>();
   /** What every request gets from the moment the code knows that it is to stop. */
   #refusal: PawlError | null = null;
   /** Counts what the code does: it asks for something, or comes to its end. */
@@ -69,7 +71,7 @@ export class Course {
     this.#ending = createEnding({
       ...parts,
       absorb: (events) => this.#absorb(events),
-      handledFailures: () => [...this.#handledFailures],
+      handledFailures: (thrown) => this.#failures.handled(thrown),
     });
     this.#now = parts.claimed.createdAt;
     this.#isReplaying = parts.history.length > 0;
@@ -140,8 +142,10 @@ export class Course {
       random: () => (this.#random ??= createSeededRandom(`${runId}/${this.#delivered}`)),
       now: () => this.#now,
       payloads,
+      adopt: (promise: Promise<unknown>, branch: Branch) => this.#adopt(promise, branch),
+      withdraw: (branch: Branch) => this.#withdraw(branch),
     };
-    const scope = createScope("", (terms) => this.#ask(terms));
+    const scope = createScope("", (terms, branch) => this.#ask(terms, branch));
     const ctx = createContext(parts, scope);
     const end = (end: CodeEnd): void => {
       this.#codeEnd = end;
@@ -155,20 +159,44 @@ export class Course {
     return null;
   }
 
-  #ask(terms: RequestTerms): Promise<unknown> {
+  #ask(terms: RequestTerms, branch: Branch | null): Promise<unknown> {
     if (this.#outcome !== null || this.#codeEnd !== null) return this.#ignore(terms);
     if (this.#refusal !== null) return Promise.reject(this.#refusal);
+    if (isLost(branch)) return Promise.reject(withdrawnError(terms));
     const request = createRequest(terms);
+    this.#byPromise.set(request.promise, request);
+    enterBranch(request, branch);
     for (const mark of this.#delivery.ask(request)) {
       if (mark.kind === "timer_set" && "dueAt" in request) request.dueAt = mark.dueAt;
       if (mark.kind === "child_started" && request.family === "child") request.childId = idOfChild(mark.data);
       if (mark.kind === "timer_set" || mark.kind === "child_started") request.state = "issued";
     }
+    if (request.family === "child" && request.childId !== null) request.state = "issued";
     this.#requests.add(request);
-    if (this.#lastFailure !== null) this.#handledFailures.add(this.#lastFailure.seq);
+    this.#failures.asked();
     this.#moves += 1;
     this.#parts.bell.ring();
     return request.promise;
+  }
+
+  /** Answers whether this is the promise of a request, and one that can be in the branch. */
+  #adopt(promise: Promise<unknown>, branch: Branch): boolean {
+    const request = this.#byPromise.get(promise);
+    if (request === undefined || request.branch !== branch.outer) return false;
+    if (request.state !== "settled") enterBranch(request, branch);
+    return true;
+  }
+
+  /** Another branch has won. */
+  #withdraw(branch: Branch): void {
+    branch.isLost = true;
+    for (const request of branch.open) {
+      const isBegun = request.state === "issued" && leavesMark(request);
+      const isKnown = this.#delivery.isWithdrawn(request) || this.#delivery.hasAnswer(request);
+      if (isBegun && !isKnown) this.#withdrawn.push(request);
+      this.#requests.settle(request);
+      request.reject(withdrawnError(request));
+    }
   }
 
   /** Nobody will answer: the run is in other hands, or over. */
@@ -210,14 +238,16 @@ export class Course {
     this.#delivered += 1;
     this.#random = null;
     this.#movesAtDelivery = this.#moves;
-    this.#lastFailure = isFailure(event) ? event : null;
     if (event.kind === "cancel_requested") this.#cancel(event);
     const meaning = meaningOf(event);
     const request = meaning === null ? undefined : this.#requests.find(meaning);
     if (request !== undefined) {
       this.#requests.settle(request);
       try {
-        answer(request, event, placeOfEvent(claimed.runId, event), payloads);
+        const answer = readAnswer(request, event, placeOfEvent(claimed.runId, event), payloads);
+        this.#failures.given(event, answer.kind === "failure" ? answer.error : null);
+        if (answer.kind === "failure") request.reject(answer.error);
+        else request.resolve(answer.value);
       } catch (error) {
         return this.#ending.blockUnreadable(error);
       }
@@ -286,6 +316,7 @@ export class Course {
       // The code may have come to its end meanwhile, and then nothing begins any more.
       if (this.#codeEnd !== null) return null;
       if (!this.#isHalted()) {
+        await this.#giveUpWithdrawn();
         this.#agenda.issue();
         this.#agenda.fireTimers();
       }
@@ -297,6 +328,12 @@ export class Course {
     if (isBusy) return this.#rest();
     if (isReleasing()) return null;
     return orders.isPaused ? this.#ending.pause() : this.#park();
+  }
+
+  async #giveUpWithdrawn(): Promise<void> {
+    const withdrawn = this.#withdrawn;
+    this.#withdrawn = [];
+    for (const request of withdrawn) await this.#agenda.withdraw(request);
   }
 
   /** Nothing new begins. */
@@ -360,6 +397,22 @@ export class Course {
     if (answer.outcome === "told") inbox.fill(answer.messages);
     return null;
   }
+}
+
+/** Whether the history says that this has begun, before it says how it ended. */
+function leavesMark(request: Request): boolean {
+  return (
+    request.family === "sleep" ||
+    request.family === "child" ||
+    (request.family === "wait" && request.timer !== null)
+  );
+}
+
+function withdrawnError({ family, key }: Pick<Request, "family" | "key">): PawlError {
+  return new PawlError("WITHDRAWN", `Another branch has won the race that the ${family} "${key}" was in.`, {
+    family,
+    key,
+  });
 }
 
 /** The last attempt, or life, is over, and the next has not left a trace. */

@@ -1,17 +1,34 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { longestDurationMs, parseDuration, type Duration } from "../core/duration.ts";
 import { PawlError } from "../core/error.ts";
+import type { RunId } from "../core/ids.ts";
 import { isDate } from "../core/instant.ts";
 import type { Log } from "../core/log.ts";
 import { assertName } from "../core/name.ts";
-import { checkDuration, checkInteger, checkName, checkOptions } from "../core/options.ts";
+import {
+  checkDuration,
+  checkFlag,
+  checkInteger,
+  checkName,
+  checkOptions,
+  checkTags,
+} from "../core/options.ts";
 import type { Payloads } from "../core/payloads.ts";
 import { sleepName, waitName } from "../core/request-key.ts";
 import { parseWith } from "../core/schema.ts";
 import type { SeededRandom } from "../core/seeded-random.ts";
 import { assertWorkflow, type SignalSchemas, type WorkflowRef } from "../core/workflow-ref.ts";
-import type { CallOptions, Context, RunIdentity, TimeoutOption } from "./context.ts";
-import type { TimerTerms } from "./request.ts";
+import { earliest } from "./agenda.ts";
+import { createBranching } from "./branching.ts";
+import type {
+  CallOptions,
+  ChildHandle,
+  Context,
+  RunIdentity,
+  StartChildOptions,
+  TimeoutOption,
+} from "./context.ts";
+import type { Branch, ChildTerms, TimerTerms } from "./request.ts";
 import type { Scope } from "./scope.ts";
 import type { StepContext } from "./step-context.ts";
 
@@ -22,6 +39,8 @@ export interface ContextParts {
   readonly random: () => SeededRandom;
   readonly now: () => number;
   readonly payloads: Payloads;
+  readonly adopt: (promise: Promise<unknown>, branch: Branch) => boolean;
+  readonly withdraw: (branch: Branch) => void;
 }
 
 const latestInstant = 8.64e15;
@@ -30,32 +49,50 @@ const latestInstant = 8.64e15;
 export function createContext(parts: ContextParts, scope: Scope): Context {
   const { ask, nextKey } = scope;
 
-  const call = async (workflow: WorkflowRef, input: unknown, options: CallOptions): Promise<unknown> => {
-    assertWorkflow("call", workflow);
-    const given = checkOptions("call", options, {
-      queue: checkName,
-      priority: checkInteger(-(2 ** 31), 2 ** 31 - 1),
-    });
-    const { queue = workflow.queue, priority = 0 } = given;
-    const { name, version, timeoutMs, inputSchema } = workflow;
+  /** Awaits only what must be: a request is numbered and asked for in the order of the code. */
+  const withChild = (
+    what: "call" | "start",
+    workflow: WorkflowRef,
+    input: unknown,
+    options: StartChildOptions,
+    ask: (key: string, child: ChildTerms) => Promise<unknown>,
+  ): Promise<unknown> => {
+    assertWorkflow(what, workflow);
+    const checks = what === "start" ? { ...childChecks, detached: checkFlag } : childChecks;
+    const given = checkOptions<StartChildOptions>(what, options, checks);
+    const { queue = workflow.queue, priority = 0, tags = [], detached: isDetached = false, timeout } = given;
+    const { name, version, inputSchema } = workflow;
+    const isRaw = workflow.isRef === true;
+    const ownMs = timeout === undefined ? null : parseDelay(timeout, "timeout");
+    const timeoutMs = earliest(workflow.timeoutMs, ownMs);
     const key = nextKey("child", name);
-    const parsed = inputSchema === null ? input : parseWith(inputSchema, input, `input of ${name}`);
-    // Awaits only what must be: a request is numbered and asked for in the order of the code.
-    const isLate = inputSchema !== null && parsed instanceof Promise;
-    const payload = parts.payloads.write(isLate ? await parsed : parsed, `The input of ${name}`);
-    return ask({
-      family: "child",
-      key,
-      child: {
-        workflow: name,
-        version,
-        queue,
-        priority,
-        timeoutMs,
-        input: payload,
-        isRaw: workflow.isRef === true,
-      },
+    const askWith = (parsed: unknown): Promise<unknown> => {
+      const payload = parts.payloads.write(parsed, `The input of ${name}`);
+      const child = { workflow: name, version, queue, priority, tags, isDetached, timeoutMs, isRaw };
+      return ask(key, { ...child, input: payload });
+    };
+    if (inputSchema === null) return askWith(input);
+    const parsed = parseWith(inputSchema, input, `input of ${name}`);
+    return parsed instanceof Promise ? parsed.then(askWith) : askWith(parsed);
+  };
+
+  const start = async (
+    workflow: WorkflowRef,
+    input: unknown,
+    options: StartChildOptions,
+  ): Promise<ChildHandle> => {
+    let startedAs = "";
+    const id = await withChild("start", workflow, input, options, (key, child) => {
+      startedAs = key;
+      return ask({ family: "start", key, child });
     });
+    const childId = id as RunId;
+    let result: Promise<unknown> | null = null;
+    return {
+      id: childId,
+      result: () =>
+        (result ??= ask({ family: "child", key: startedAs, workflow: workflow.name, child: null, childId })),
+    };
   };
 
   const context = {
@@ -89,26 +126,35 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
         return ask({ family: "wait", key: nextKey("wait", waitName(signal)), signal, schema, timer });
       }),
     call: (workflow: WorkflowRef, input?: unknown, options: CallOptions = {}) =>
-      request(() => call(workflow, input, options)),
-    scope: (name: string, call: (ctx: Context) => unknown) =>
-      request(async () => {
-        assertName("scope", name);
-        if (typeof call !== "function") throw invalid(`The scope "${name}" needs a function to call.`);
-        return call(createContext(parts, scope.inner(name)));
-      }),
+      request(() =>
+        withChild("call", workflow, input, options, (key, child) =>
+          ask({ family: "child", key, workflow: child.workflow, child }),
+        ),
+      ),
+    start: (workflow: WorkflowRef, input?: unknown, options: StartChildOptions = {}) =>
+      request(() => start(workflow, input, options)),
+    ...createBranching(scope, parts, (inner) => createContext(parts, inner)),
   };
   return context satisfies Record<keyof Context, unknown> as Context;
 }
 
-/**
- * Asks at once, so that requests are numbered in the order of the code. A mistake rejects, like any answer; and a
- * rejection that nobody awaits, of a request the code has lost interest in, must not end the process.
- */
+/** A mistake rejects, like any answer. */
 function request(ask: () => Promise<unknown>): Promise<unknown> {
-  const answer = (async () => ask())();
-  answer.catch(() => {});
-  return answer;
+  try {
+    return ask();
+  } catch (error) {
+    const refused = Promise.reject<unknown>(error);
+    refused.catch(() => {});
+    return refused;
+  }
 }
+
+const childChecks = {
+  queue: checkName,
+  priority: checkInteger(-(2 ** 31), 2 ** 31 - 1),
+  timeout: checkDuration,
+  tags: checkTags,
+};
 
 function schemaOf(schemas: SignalSchemas | null, signal: string): StandardSchemaV1 | null {
   if (schemas === null) return null;

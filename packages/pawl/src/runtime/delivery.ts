@@ -1,6 +1,5 @@
 import type { RunEvent } from "../core/event.ts";
-import type { Family } from "../core/request-key.ts";
-import { isFailure, meaningOf, type FactMeaning } from "./fact.ts";
+import { idsOf, isFailure, meaningOf, type FactMeaning } from "./fact.ts";
 import { handledFailures } from "./failed-attempt.ts";
 import { createSeqHeap } from "./seq-heap.ts";
 
@@ -17,6 +16,8 @@ export interface Delivery {
   ask(request: RequestId): readonly RunEvent[];
   /** Whether an answer is there, delivered or not. */
   hasAnswer(request: RequestId): boolean;
+  /** Whether the history says that it was withdrawn. */
+  isWithdrawn(request: RequestId): boolean;
   /** The next answer that the code asks for, or a cancellation, which it need not ask for. */
   peek(): RunEvent | null;
   take(): RunEvent | null;
@@ -64,12 +65,16 @@ export function createDelivery(history: readonly RunEvent[]): Delivery {
     return entry;
   };
 
+  /** Code that has a handle to a child may never ask how it ended, or do so late. */
+  const isOptional = ({ kind, name }: RunEvent): boolean =>
+    kind === "child_ended" && name !== null && entries.has(`start ${name}`);
+
   const boundary = attemptBegan(history);
   for (const event of withoutOpenFailures(history)) {
     const entry = add(event);
     // A new attempt need not come by all that earlier ones have done, nor by what became of it later.
     const isOld = event.seq < boundary || (entry?.marks[0]?.seq ?? Infinity) < boundary;
-    if (entry !== null && !isOld) expected.push({ event, entry });
+    if (entry !== null && !isOld && !isOptional(event)) expected.push({ event, entry });
   }
 
   return {
@@ -81,6 +86,7 @@ export function createDelivery(history: readonly RunEvent[]): Delivery {
       return entry.marks;
     },
     hasAnswer: (request) => entryOf(request).answer !== null,
+    isWithdrawn: (request) => entryOf(request).marks.some(({ kind }) => kind === "withdrawn"),
     peek: () => askedFor.peek(),
     take: () => askedFor.take(),
     firstUnasked() {
@@ -116,15 +122,14 @@ function withoutOpenFailures(history: readonly RunEvent[]): readonly RunEvent[] 
   const boundary = attemptFailed(history);
   const failedAt = new Map<string, number>();
   const handled = new Set(history.flatMap(handledFailures));
-  const idOf = (family: Family, key: string): string => `${family} ${key}`;
   for (const event of history) {
     const isOpen = event.seq < boundary && isFailure(event) && !handled.has(event.seq);
     const meaning = isOpen ? meaningOf(event) : null;
-    if (meaning !== null) failedAt.set(idOf(meaning.family, meaning.key), event.seq);
+    if (meaning !== null) for (const id of idsOf(meaning)) failedAt.set(id, event.seq);
   }
   if (failedAt.size === 0) return history;
   return history.filter((event) => {
     const meaning = meaningOf(event);
-    return meaning === null || event.seq > (failedAt.get(idOf(meaning.family, meaning.key)) ?? 0);
+    return meaning === null || event.seq > (failedAt.get(`${meaning.family} ${meaning.key}`) ?? 0);
   });
 }

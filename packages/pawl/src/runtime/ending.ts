@@ -50,8 +50,8 @@ export interface EndingParts {
   readonly random: Random;
   readonly log: Log;
   readonly payloads: Payloads;
-  /** Failures after which the code asked for something else. */
-  readonly handledFailures: () => readonly number[];
+  /** Failures that the code had dealt with when it threw this. */
+  readonly handledFailures: (thrown: unknown) => readonly number[];
   /** Takes note of facts that are in the history now, for a run that is still held. */
   readonly absorb: (events: readonly RunEvent[]) => void;
 }
@@ -98,14 +98,14 @@ export function createEnding(parts: EndingParts): Ending {
     const next = mayRetry ? planNextAttempt(thrown, failures, { ...parts, now }) : null;
     if (next === null) {
       const error = payloads.encodeError(thrown, placeOfError(runId));
-      const data = describeFailedAttempt(error, parts.handledFailures());
+      const data = describeFailedAttempt(error, parts.handledFailures(thrown));
       const outcome = await end({ status: "failed", output: null, error }, data);
       log.error("The run has failed.", said);
       return outcome;
     }
     const fact = { kind: "attempt_failed", ...attempt } as const;
     const error = payloads.encodeError(thrown, placeOfEvent(runId, fact));
-    holding.add({ ...fact, data: describeFailedAttempt(error, parts.handledFailures()) });
+    holding.add({ ...fact, data: describeFailedAttempt(error, parts.handledFailures(thrown)) });
     const dueAt = earliest(claimed.deadlineAt, next.dueAt);
     const outcome = await layDown({ ...unlessOrdered, ...next, dueAt, reason: "retry", attemptFailed: true });
     const nextTryInMs = next.delayMs ?? Math.max(0, next.dueAt - now);

@@ -1,5 +1,7 @@
-import { statusOfChild } from "../core/child-end.ts";
+import { isStartAlone, statusOfChild } from "../core/child-end.ts";
+import { encode } from "../core/codec.ts";
 import type { RunEvent } from "../core/event.ts";
+import type { Payload } from "../core/json.ts";
 import { familyOfTimer, type Family } from "../core/request-key.ts";
 
 /** What a recorded fact means to the code: it answers a request, or says that one was issued. */
@@ -10,7 +12,11 @@ export interface FactMeaning {
 }
 
 /** Null for facts about the run itself, which the code does not ask for. */
-export function meaningOf({ kind, name }: Pick<RunEvent, "kind" | "name">): FactMeaning | null {
+export function meaningOf({
+  kind,
+  name,
+  data,
+}: Pick<RunEvent, "kind" | "name" | "data">): FactMeaning | null {
   if (name === null) return null;
   switch (kind) {
     case "step_completed":
@@ -27,10 +33,13 @@ export function meaningOf({ kind, name }: Pick<RunEvent, "kind" | "name">): Fact
     case "signal_received":
       return { family: "wait", key: name, isAnswer: true };
     case "child_started":
-      return { family: "child", key: name, isAnswer: false };
+      return isStartAlone(data)
+        ? { family: "start", key: name, isAnswer: true }
+        : { family: "child", key: name, isAnswer: false };
     case "child_ended":
       return { family: "child", key: name, isAnswer: true };
     case "withdrawn":
+      return { family: familyWithdrawn(data), key: name, isAnswer: false };
     case "patched":
     case "published":
     case "update_received":
@@ -61,6 +70,11 @@ export function meaningOf({ kind, name }: Pick<RunEvent, "kind" | "name">): Fact
   }
 }
 
+/** What is begun anew when this is set aside: a child that failed is started again, though its start did not fail. */
+export function idsOf({ family, key }: Pick<FactMeaning, "family" | "key">): readonly string[] {
+  return family === "child" ? [`child ${key}`, `start ${key}`] : [`${family} ${key}`];
+}
+
 /** A step or child that failed. */
 export function isFailure(event: RunEvent): boolean {
   if (event.kind === "step_failed") return true;
@@ -69,3 +83,12 @@ export function isFailure(event: RunEvent): boolean {
 
 /** The name of the `cancel_requested` that a passed deadline leads to; one that somebody sent has none. */
 export const deadlineName = "deadline";
+
+/** Data of a `withdrawn` fact: a request's name alone does not say what it asked for. */
+export function describeWithdrawn(family: Family): Payload | null {
+  return encode({ family });
+}
+
+function familyWithdrawn(data: Payload | null): Family {
+  return (JSON.parse(data?.json ?? "{}") as { readonly family: Family }).family;
+}

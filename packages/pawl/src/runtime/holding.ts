@@ -1,8 +1,10 @@
 import { backOffMs } from "../core/back-off.ts";
 import type { Clock } from "../core/clock.ts";
+import { encode } from "../core/codec.ts";
 import type { CrashPoint, Probe } from "../core/crash-point.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
+import type { RunId } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
 import type { Log } from "../core/log.ts";
 import type { Emit } from "../core/pawl-event.ts";
@@ -49,6 +51,8 @@ export interface Holding {
   /** Says that the code begins, where the claim has not. */
   begin(): Promise<void>;
   readInbox(): Promise<readonly Message[]>;
+  /** Asks a child of this run to stop. Does nothing where it has ended, or was asked before. */
+  cancelChild(childId: RunId): Promise<void>;
   loadHistory(): Promise<readonly RunEvent[]>;
   loadInput(): Promise<Payload | null>;
   /** Asks the store for its time. */
@@ -243,6 +247,11 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       isTold = false;
       return (await persist(() => store.readInbox(lease))).answer;
     },
+    async cancelChild(childId) {
+      const data = encode({ reason: "withdrawn" });
+      const id = idForChild(childId, lease.runId);
+      await persist(() => store.tell({ id, runId: childId, topic: "cancel", data, idempotencyKey: null }));
+    },
     async loadHistory() {
       const { answer } = await persist(() => store.loadHistory(lease.runId, 0));
       // The history is the truth: a fact numbered as one that is there would be lost.
@@ -263,6 +272,11 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     },
     assertHeld,
   };
+}
+
+/** The parent's one message to its child that it should stop: repeated, it is the same. As `cancel_children_v1` makes it. */
+function idForChild(childId: RunId, parentId: RunId): string {
+  return childId.slice(0, 24) + parentId.slice(-12);
 }
 
 interface Gathered {

@@ -1,5 +1,5 @@
 import type { RunEvent } from "../core/event.ts";
-import { isFailure, meaningOf } from "./fact.ts";
+import { idsOf, isFailure, meaningOf } from "./fact.ts";
 
 /**
  * A run that was redriven has forgotten what it was told to do in an earlier life, and what came of that, but not what it
@@ -19,8 +19,8 @@ export function presentLife(history: readonly RunEvent[]): readonly RunEvent[] {
 function withoutStops(past: readonly RunEvent[]): readonly RunEvent[] {
   const triedAgain = new Map<string, number>();
   const setAside = (event: RunEvent | null): void => {
-    const id = event !== null && isFailure(event) ? idOf(event) : null;
-    if (event !== null && id !== null) triedAgain.set(id, event.seq);
+    const meaning = event !== null && isFailure(event) ? meaningOf(event) : null;
+    if (event !== null && meaning !== null) for (const id of idsOf(meaning)) triedAgain.set(id, event.seq);
   };
   let isOrdered = false;
   let last: RunEvent | null = null;

@@ -21,6 +21,8 @@ interface RequestBase {
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: Error) => void;
   state: RequestState;
+  /** The branch of a race that it belongs to. */
+  branch: Branch | null;
 }
 
 export interface StepRequest extends RequestBase {
@@ -43,19 +45,47 @@ export interface WaitRequest extends RequestBase {
   dueAt: number | null;
 }
 
+/** What a child is started with. */
+export type ChildTerms = Pick<
+  NewRun,
+  "workflow" | "version" | "queue" | "priority" | "input" | "isRaw" | "tags" | "isDetached"
+> & { readonly timeoutMs: number | null };
+
+/** A child's start alone. */
+export interface StartRequest extends RequestBase {
+  readonly family: "start";
+  readonly child: ChildTerms;
+}
+
+/** A child's end; its start too, unless it has a request of its own. */
 export interface ChildRequest extends RequestBase {
   readonly family: "child";
-  readonly child: Pick<NewRun, "workflow" | "version" | "queue" | "priority" | "input" | "isRaw"> & {
-    readonly timeoutMs: number | null;
-  };
+  readonly workflow: string;
+  /** Null: it is started already. */
+  readonly child: ChildTerms | null;
   /** Once it is started. */
   childId: string | null;
 }
 
-export type Request = StepRequest | SleepRequest | WaitRequest | ChildRequest;
+export type Request = StepRequest | SleepRequest | WaitRequest | StartRequest | ChildRequest;
+
+/** Several branches of the code of which one wins; what the others ask for is withdrawn. */
+export interface Race {
+  readonly branches: readonly Branch[];
+}
+
+export interface Branch {
+  readonly race: Race;
+  /** The branch that its race is in. */
+  readonly outer: Branch | null;
+  /** What it has asked for and has no answer to, races in it included. */
+  readonly open: Set<Request>;
+  isLost: boolean;
+}
 
 type Terms<R> = R extends Request
-  ? Omit<R, Exclude<keyof RequestBase, "family" | "key"> | "dueAt" | "childId">
+  ? Omit<R, Exclude<keyof RequestBase, "family" | "key"> | "dueAt" | "childId"> &
+      (R extends ChildRequest ? { readonly childId?: string } : unknown)
   : never;
 
 /** What a request says of itself. */
@@ -68,6 +98,8 @@ export function createRequest(terms: RequestTerms): Request {
     resolve = settleWith;
     reject = failWith;
   });
-  const open = { promise, resolve, reject, state: "held", dueAt: null, childId: null };
-  return { ...terms, ...open } as Request;
+  // A rejection that nobody awaits, of a request the code has lost interest in, must not end the process.
+  promise.catch(() => {});
+  const open = { promise, resolve, reject, state: "held", branch: null, dueAt: null, childId: null };
+  return { ...open, ...terms } as Request;
 }

@@ -1,5 +1,6 @@
 import type { Topic } from "../store/message.ts";
 import type { RequestId } from "./delivery.ts";
+import { isHeldUp, leaveBranch } from "./race.ts";
 import type { Request, SleepRequest, WaitRequest } from "./request.ts";
 
 type TimedRequest = SleepRequest | WaitRequest;
@@ -16,6 +17,7 @@ export interface Requests {
   /** Open requests that a timer or a message may answer. */
   timed(): Iterable<TimedRequest>;
   awaitedTopics(): Iterable<Topic>;
+  /** The first that may take a message on this topic now. */
   earliestWait(topic: Topic): WaitRequest | undefined;
   /** Its answer is on the way into the history: nothing else can answer it any more. */
   close(request: Request): void;
@@ -67,7 +69,10 @@ export function createRequests(): Requests {
       yield* waits.keys();
       if (children.size > 0) yield "child";
     },
-    earliestWait: (topic) => waits.get(topic)?.values().next().value,
+    earliestWait(topic) {
+      for (const wait of waits.get(topic) ?? []) if (!isHeldUp(wait)) return wait;
+      return undefined;
+    },
     close(request) {
       request.state = "answering";
       forget(request);
@@ -75,6 +80,7 @@ export function createRequests(): Requests {
     settle(request) {
       request.state = "settled";
       forget(request);
+      leaveBranch(request);
       unsettled.delete(idOf(request));
     },
   };

@@ -27,6 +27,8 @@ export interface NewRun {
   readonly expiresAt: number | null;
   /** Ends as `timed_out` by then. */
   readonly deadlineAt: number | null;
+  /** A child that is not stopped with its parent. */
+  readonly isDetached: boolean;
   /** The run that asked for this one, and the request in it that this run answers. */
   readonly parent: { readonly id: RunId; readonly request: string } | null;
 }
@@ -43,6 +45,7 @@ export const plainRun = {
   startAt: null,
   expiresAt: null,
   deadlineAt: null,
+  isDetached: false,
   parent: null,
 } as const satisfies Partial<NewRun>;
 

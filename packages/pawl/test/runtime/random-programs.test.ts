@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { PawlError } from "../../src/core/error.ts";
 import type { Context } from "../../src/runtime/context.ts";
 import { workflow, type Workflow } from "../../src/runtime/workflow.ts";
 import { createEngine, type Engine, type EngineOptions } from "./engine.ts";
@@ -14,8 +15,11 @@ type Program =
     }
   | { readonly kind: "sleep"; readonly ms: number }
   | { readonly kind: "wait"; readonly isSent: boolean; readonly hasTimeout: boolean }
-  | { readonly kind: "call" }
-  | { readonly kind: "seq" | "all" | "settled" | "race"; readonly parts: readonly Program[] };
+  | { readonly kind: "call" | "start" }
+  | { readonly kind: Group; readonly parts: readonly Program[] };
+
+/** `race` is that of promises, which lets the losers go on; `first` is that of the context, which withdraws them. */
+type Group = "seq" | "all" | "settled" | "race" | "first" | "scope" | "map";
 
 const leaf: fc.Arbitrary<Program> = fc.oneof(
   {
@@ -45,10 +49,10 @@ const leaf: fc.Arbitrary<Program> = fc.oneof(
       hasTimeout: fc.boolean(),
     }),
   },
-  { weight: 1, arbitrary: fc.constant({ kind: "call" as const }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom("call" as const, "start" as const) }) },
 );
 
-function programs(...groups: readonly ("seq" | "all" | "settled" | "race")[]): fc.Arbitrary<Program> {
+function programs(...groups: readonly Group[]): fc.Arbitrary<Program> {
   const { tree } = fc.letrec<{ tree: Program }>((tie) => ({
     tree: fc.oneof(
       { maxDepth: 4, depthIdentifier: "program" },
@@ -118,30 +122,40 @@ function interpret(
   // Numbered by place, not by time: chains may overtake each other.
   const signals = { sent: 0, missing: 0 };
   let steps = 0;
-  const plan = (node: Program): (() => Promise<unknown>) => {
+  const plan = (node: Program): Part => {
     switch (node.kind) {
       case "step":
         return step(node, steps++);
       case "sleep":
-        return () => ctx.sleep(node.ms).then(() => "slept");
+        return (ctx) => ctx.sleep(node.ms).then(() => "slept");
       case "wait": {
         const name = node.isSent ? `sent ${signals.sent++}` : `missing ${signals.missing++}`;
-        return () =>
+        return (ctx) =>
           node.isSent && !node.hasTimeout
             ? ctx.waitForSignal(name)
             : ctx.waitForSignal(name, { timeout: "10d" });
       }
       case "call":
-        return () => ctx.call(child, 21);
+        return (ctx) => ctx.call(child, 21);
+      case "start":
+        return async (ctx) => {
+          const handle = await ctx.start(child, 4);
+          await ctx.step("between", () => 1);
+          return handle.result();
+        };
       case "seq":
       case "all":
       case "settled":
-      case "race": {
+      case "race":
+      case "first":
+      case "scope":
+      case "map": {
         const parts = node.parts.map(plan);
-        return () =>
+        return (ctx) =>
           group(
             node.kind,
-            parts.map((part) => () => observe(part)),
+            parts.map((part) => (inner) => observe(part, inner)),
+            ctx,
           );
       }
       default:
@@ -158,7 +172,7 @@ function interpret(
     expect(isRecorded, `step ${key} runs again`).toBe(false);
   };
 
-  const step = (node: Program & { kind: "step" }, number: number) => () =>
+  const step = (node: Program & { kind: "step" }, number: number) => (ctx: Context) =>
     ctx.step(node.name, async ({ idempotencyKey }) => {
       check(idempotencyKey.slice(ctx.run.id.length + 1));
       if (node.ms > 0) await engine.delay(node.ms);
@@ -168,30 +182,32 @@ function interpret(
     });
 
   /** Failures are results here: a run of theirs would end in the middle. */
-  const observe = async (part: () => Promise<unknown>): Promise<unknown> => {
-    const result = await part().catch((error: unknown) => {
+  const observe = async (part: Part, ctx: Context): Promise<unknown> => {
+    const result = await part(ctx).catch((error: unknown) => {
       const { message } = error as Error;
-      if (message === "fatal") throw error;
+      if (message === "fatal" || PawlError.is(error, "WITHDRAWN")) throw error;
       return message;
     });
     trace.push(`${JSON.stringify(result)} ${ctx.now()} ${ctx.random()} ${ctx.uuid()}`);
     return result;
   };
-  return plan(program)();
+  return plan(program)(ctx);
 }
 
-async function group(
-  kind: "seq" | "all" | "settled" | "race",
-  parts: readonly (() => Promise<unknown>)[],
-): Promise<unknown> {
-  if (kind === "all") return Promise.all(parts.map((part) => part()));
-  if (kind === "race") return Promise.race(parts.map((part) => part()));
+type Part = (ctx: Context) => Promise<unknown>;
+
+async function group(kind: Group, parts: readonly Part[], ctx: Context): Promise<unknown> {
+  if (kind === "all") return Promise.all(parts.map((part) => part(ctx)));
+  if (kind === "race") return Promise.race(parts.map((part) => part(ctx)));
+  if (kind === "first") return ctx.race(Object.fromEntries(parts.map((part, n) => [`b${n}`, part])));
+  if (kind === "map") return ctx.map("parts", parts, (part, inner) => part(inner), { concurrency: 2 });
   if (kind === "settled") {
-    const settled = await Promise.allSettled(parts.map((part) => part()));
+    const settled = await Promise.allSettled(parts.map((part) => part(ctx)));
     return settled.map((result) => (result.status === "fulfilled" ? result.value : String(result.reason)));
   }
+  if (kind === "scope") return ctx.scope("parts", (inner) => group("seq", parts, inner));
   const results: unknown[] = [];
-  for (const part of parts) results.push(await part());
+  for (const part of parts) results.push(await part(ctx));
   return results;
 }
 
@@ -216,7 +232,7 @@ const runs = Number(process.env["PAWL_PROPERTY_RUNS"] ?? 60);
 
 test("a program that is interrupted anywhere ends as if it had not been", async () => {
   await fc.assert(
-    fc.asyncProperty(programs("seq", "all", "settled"), faults, async (program, plan) => {
+    fc.asyncProperty(programs("seq", "all", "settled", "scope", "map"), faults, async (program, plan) => {
       const undisturbed = await run(program);
       const crashed = await run(program, withFaults(plan));
       expect([crashed.status, crashed.output]).toEqual([undisturbed.status, undisturbed.output]);
@@ -228,11 +244,15 @@ test("a program that is interrupted anywhere ends as if it had not been", async 
 
 test("every execution of a run sees what the one before it saw, in the same order, races included", async () => {
   await fc.assert(
-    fc.asyncProperty(programs("seq", "all", "race"), faults, async (program, plan) => {
-      const trial = await run(program, withFaults(plan));
-      expect(trial.status).toBe("completed");
-      expectPrefixes(trial);
-    }),
+    fc.asyncProperty(
+      programs("seq", "all", "race", "first", "scope", "map"),
+      faults,
+      async (program, plan) => {
+        const trial = await run(program, withFaults(plan));
+        expect(trial.status).toBe("completed");
+        expectPrefixes(trial);
+      },
+    ),
     { numRuns: runs },
   );
 });

@@ -120,6 +120,59 @@ const scenarios: Readonly<Record<string, Scenario>> = {
     ]);
     return [doubled, failure, await step("after", 1), await ctx.call(child, 4)];
   }),
+  "a race that withdraws its losers": scenario(
+    async (ctx, step) => {
+      const first = await ctx.race({
+        go: ctx.waitForSignal("go"),
+        late: ctx.sleep("1h"),
+        child: ctx.call(child, 1),
+      });
+      return [first, await ctx.waitForSignal("go"), await step("after", 1)];
+    },
+    async (engine, runId) => {
+      await engine.pass(300_000);
+      await engine.tell(runId, "signal:go", 1);
+    },
+  ),
+  "a race of chains": scenario(async (ctx) => {
+    const first = await ctx.race({
+      slow: async (inner) => {
+        await inner.step("a", () => 1);
+        await inner.sleep("1d");
+        return inner.step("b", () => 2);
+      },
+      quick: async (inner) => {
+        await inner.step("a", () => 3);
+        await inner.sleep("1h");
+        return inner.step("b", () => 4);
+      },
+    });
+    await ctx.sleep("3d");
+    return first;
+  }),
+  "a map over chains of the same names": scenario(async (ctx) =>
+    ctx.map(
+      "items",
+      [50, 10, 20, 0],
+      async (minutes, inner, index) => {
+        await inner.sleep(minutes * 60_000);
+        const got = await inner.step("work", () => index * 10);
+        await inner.scope("deep", (deeper) => deeper.step("work", () => 0));
+        return got;
+      },
+      { concurrency: 2 },
+    ),
+  ),
+  "children started by handles": scenario(async (ctx, step) => {
+    const one = await ctx.start(child, 1);
+    const two = await ctx.start(child, 2);
+    const failed = await ctx.start(failing);
+    const unread = await ctx.start(child, 9);
+    await ctx.sleep("1h");
+    const failure = await failed.result().catch((error: unknown) => (error as PawlError).code);
+    const sum = (await two.result()) + (await one.result()) + (await one.result());
+    return [sum, failure, unread.id !== one.id, await step("after", 1)];
+  }),
 };
 
 for (const [name, tested] of Object.entries(scenarios)) {
@@ -138,6 +191,10 @@ test("the scenarios end as expected without crashes", async () => {
     "sleeps and steps": "woken",
     "failed steps that are caught": [1, ["RangeError", "too far", "FAR"]],
     "signals sent before and after the wait": [1, 2, 3, null],
+    "a race that withdraws its losers": [{ winner: "child", value: 2 }, 1, 1],
+    "a race of chains": { winner: "quick", value: 4 },
+    "a map over chains of the same names": [0, 10, 20, 30],
+    "children started by handles": [8, "RUN_FAILED", true, 1],
     "children, one of which fails": [42, ["RUN_FAILED", "no such thing"], 1, 8],
   });
 });

@@ -1,0 +1,129 @@
+import { PawlError } from "../core/error.ts";
+import { assertName } from "../core/name.ts";
+import { checkInteger, checkOptions } from "../core/options.ts";
+import type { Context, MapOptions, Racer } from "./context.ts";
+import { createRace } from "./race.ts";
+import type { Branch } from "./request.ts";
+import type { Scope } from "./scope.ts";
+
+/** The parts of a context that give parts of the code contexts of their own. */
+type Branching = Pick<Context, "scope" | "map" | "race">;
+
+interface BranchingParts {
+  /** Puts the request with this promise into a branch; false where that cannot be. */
+  readonly adopt: (promise: Promise<unknown>, branch: Branch) => boolean;
+  /** The branch has lost. */
+  readonly withdraw: (branch: Branch) => void;
+}
+
+const usualConcurrency = 100;
+
+export function createBranching(
+  scope: Scope,
+  { adopt, withdraw }: BranchingParts,
+  contextOf: (scope: Scope) => Context,
+): Branching {
+  const enter = (racer: Racer, name: string, races: Scope, branch: Branch): Promise<unknown> => {
+    if (typeof racer === "function") return callWith(racer, contextOf(races.inner(name, branch)));
+    if (racer instanceof Promise && adopt(racer, branch)) return racer;
+    throw invalid(
+      `The branch "${name}" of a race must be what a request of this context returned, or a function: (ctx) => …`,
+    );
+  };
+
+  const mapOver = async <Item, Result>(
+    items: readonly Item[],
+    concurrency: number,
+    call: (item: Item, index: number) => Promise<Result>,
+  ): Promise<Result[]> => {
+    const results: Result[] = [];
+    let next = 0;
+    let hasFailed = false;
+    const work = async (): Promise<void> => {
+      while (next < items.length && !hasFailed) {
+        const index = next++;
+        try {
+          results[index] = await call(items[index] as Item, index);
+        } catch (error) {
+          hasFailed = true;
+          throw error;
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: Math.min(concurrency, items.length) }, work));
+    return results;
+  };
+
+  return {
+    scope: quiet(async (name, call) => {
+      assertName("scope", name);
+      assertFunction(call, `The scope "${name}"`);
+      return call(contextOf(scope.inner(name)));
+    }),
+    map: quiet(async (name, items, call, options: MapOptions = {}) => {
+      assertName("map", name);
+      if (!isArray(items)) throw invalid(`The map "${name}" needs an array of items.`);
+      assertFunction(call, `The map "${name}"`);
+      const checked = checkOptions("map", options, { concurrency: checkInteger(1, 2 ** 31 - 1) });
+      const { concurrency = usualConcurrency } = checked;
+      const itemScopes = scope.inner(name);
+      return mapOver([...items], concurrency, async (item, index) =>
+        call(item, contextOf(itemScopes.inner(String(index))), index),
+      );
+    }),
+    race: quiet(async (racers: Readonly<Record<string, Racer>>) => {
+      const names = isObject(racers) ? Object.keys(racers) : [];
+      if (names.length === 0) throw invalid("race needs an object of branches: { paid: …, late: … }.");
+      for (const name of names) assertName("branch", name);
+      const { branches } = createRace(names.length, scope.branch);
+      const races = scope.inner("race");
+      return new Promise<{ readonly winner: string; readonly value: unknown }>((resolve, reject) => {
+        let isDecided = false;
+        const win = (winner: Branch): boolean => {
+          if (isDecided) return false;
+          isDecided = true;
+          for (const branch of branches) if (branch !== winner) withdraw(branch);
+          return true;
+        };
+        for (const [place, branch] of branches.entries()) {
+          const name = names[place] ?? "";
+          enter(racers[name] as Racer, name, races, branch).then(
+            (value) => win(branch) && resolve({ winner: name, value }),
+            (error: unknown) => win(branch) && reject(error as Error),
+          );
+        }
+      });
+    }) as unknown as Context["race"],
+  };
+}
+
+async function callWith(racer: (ctx: Context) => unknown, ctx: Context): Promise<unknown> {
+  return racer(ctx);
+}
+
+/** What the code has lost interest in must not end the process when it fails. */
+function quiet<Args extends unknown[], Result>(
+  call: (...args: Args) => Promise<Result>,
+): (...args: Args) => Promise<Result> {
+  return (...args) => {
+    const result = call(...args);
+    result.catch(() => {});
+    return result;
+  };
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null;
+}
+
+function isArray(value: unknown): boolean {
+  return Array.isArray(value);
+}
+
+function assertFunction(call: unknown, what: string): void {
+  if (typeof call !== "function") throw invalid(`${what} needs a function to call.`);
+}
+
+function invalid(message: string): PawlError {
+  return new PawlError("INVALID_OPTION", message);
+}

@@ -1,0 +1,62 @@
+import type { RunEvent } from "../core/event.ts";
+
+/** The failures that the code was given, and which of them it has dealt with. */
+export interface Failures {
+  /** The code was given a fact; with an error, one that says that something failed. */
+  given(event: RunEvent, error: Error | null): void;
+  /** The code has asked for something. */
+  asked(): void;
+  /**
+   * The `seq`s of those that stay as they are, now that the code has thrown this: what ended the attempt is tried again.
+   * That is what was thrown, or caused it. Where what was thrown shows no cause, it is all that the code did not answer by
+   * asking for something else.
+   */
+  handled(thrown: unknown): readonly number[];
+}
+
+interface Failure {
+  readonly seq: number;
+  readonly error: Error;
+  /** The code asked for something before it was given anything else. */
+  isAnswered: boolean;
+}
+
+export function createFailures(): Failures {
+  const failures: Failure[] = [];
+  let last: Failure | null = null;
+
+  return {
+    given({ seq }, error) {
+      last = error === null ? null : { seq, error, isAnswered: false };
+      if (last !== null) failures.push(last);
+    },
+    asked() {
+      if (last !== null) last.isAnswered = true;
+    },
+    handled(thrown) {
+      if (failures.length === 0) return [];
+      const causes = causesOf(thrown);
+      const isCause = ({ error }: Failure): boolean => causes.has(error);
+      const isUnanswered = ({ isAnswered }: Failure): boolean => !isAnswered;
+      const isOpen = failures.some(isCause) ? isCause : isUnanswered;
+      return failures.filter((failure) => !isOpen(failure)).map(({ seq }) => seq);
+    },
+  };
+}
+
+/** What was thrown, its causes, and the errors it gathers, as far as they can be looked at. */
+function causesOf(thrown: unknown): ReadonlySet<unknown> {
+  const found = new Set<unknown>([thrown]);
+  for (const error of found) {
+    if (!(error instanceof Error) || found.size > mostCauses) continue;
+    try {
+      found.add(error.cause);
+      if (error instanceof AggregateError) for (const each of error.errors as unknown[]) found.add(each);
+    } catch {
+      // A getter that throws tells nothing.
+    }
+  }
+  return found;
+}
+
+const mostCauses = 1_000;
