@@ -19,6 +19,8 @@ const pages = [
   "docs/ending.md",
   "docs/seeing.md",
   "docs/options.md",
+  "docs/children.md",
+  "docs/waiting.md",
 ];
 
 for (const page of pages) {
