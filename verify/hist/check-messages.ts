@@ -48,9 +48,11 @@ export function createMessageCheck(final: FinalState, lives: Lives, report: Repo
   /** Whether nobody need ask the run to stop any more: its present life had ended by then, or it was asked in it. */
   const isAsked = (run: RunId, at: number): boolean => {
     const life = livesOf(final.events.get(run) ?? [])[lives.redrivesOf(run)];
-    const [first, last] = [life?.[0], life?.at(-1)];
+    const first = life?.[0];
+    // What a child told its parent after that end is taken by the redrive, and stands behind it.
+    const end = life?.findLast(isTerminal);
     // Within one ms nobody can tell.
-    if (last !== undefined && isTerminal(last) && last.at <= at) return true;
+    if (end !== undefined && end.at <= at) return true;
     const bornAt = first?.kind === "redriven" ? first.at : 0;
     return (byRun.get(run) ?? []).some(({ topic, sentAt }) => topic === "cancel" && sentAt >= bornAt);
   };
