@@ -48,7 +48,12 @@ test("waits receive the signals of their name in the order sent, or time out", (
 });
 
 test("a chain that fails fails all of them, though another waits", () => {
-  const all: Op = { kind: "all", path: "p.0", chains: [[wait("p.0c0.0", null)], [step("p.0c1.0", always)]] };
+  const all: Op = {
+    kind: "all",
+    path: "p.0",
+    isScoped: false,
+    chains: [[wait("p.0c0.0", null)], [step("p.0c1.0", always)]],
+  };
   expect(expectEnd(program([all]), around())).toEqual({
     completes: false,
     causes: new Set(["p.0c1.0"]),

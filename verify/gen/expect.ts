@@ -42,20 +42,27 @@ function isFlaky(op: Op): op is Step {
 function* uncaughtFlaky(ops: readonly Op[]): Generator<Step> {
   for (const op of ops) {
     if (isFlaky(op)) yield op;
-    else if (op.kind === "all") for (const chain of op.chains) yield* uncaughtFlaky(chain);
+    else if ("chains" in op) for (const chain of op.chains) yield* uncaughtFlaky(chain);
+    else if (op.kind === "start") yield* uncaughtFlaky(op.between);
   }
 }
 
 function expectChain(ops: readonly Op[], path: string, around: Surroundings): Expectation {
-  const causes = new Set<string>();
-  let mayWait = false;
+  let all = completes;
   for (const op of ops) {
-    const end = expectOp(op, path, around);
-    for (const cause of end.causes) causes.add(cause);
-    mayWait ||= end.waits;
-    if (!end.completes) return { completes: false, causes, waits: mayWait };
+    if (!all.completes) return all;
+    all = inTurn(all, expectOp(op, path, around));
   }
-  return { completes: true, causes, waits: mayWait };
+  return all;
+}
+
+function inTurn(first: Expectation, second: Expectation): Expectation {
+  if (!first.completes) return first;
+  return {
+    completes: second.completes,
+    causes: new Set([...first.causes, ...second.causes]),
+    waits: first.waits || second.waits,
+  };
 }
 
 function expectOp(op: Op, path: string, around: Surroundings): Expectation {
@@ -79,6 +86,19 @@ function expectOp(op: Op, path: string, around: Surroundings): Expectation {
       const end = expectEnd(op.program, around);
       const fails = end.causes.size > 0 || around.mayStop;
       return { ...end, causes: fails ? throws.causes : end.causes };
+    }
+    case "start": {
+      const between = expectChain(op.between, path, around);
+      const call = expectOp({ kind: "call", path: op.path, program: op.program }, path, around);
+      return inTurn(between, call);
+    }
+    case "race": {
+      const ends = op.chains.map((chain) => expectChain(chain, path, around));
+      return {
+        completes: ends.some((end) => end.completes),
+        causes: new Set(ends.flatMap((end) => [...end.causes])),
+        waits: ends.every((end) => end.waits),
+      };
     }
     case "all": {
       const ends = op.chains.map((chain) => expectChain(chain, path, around));
@@ -134,6 +154,17 @@ export function findMismatch(program: Program, output: unknown, around: Surround
       }
       case "call":
         return findMismatch(op.program, value, around);
+      case "start":
+        if (!Array.isArray(value) || value.length !== 2) return differs;
+        return compareChain(op.between, value[0]) ?? findMismatch(op.program, value[1], around);
+      case "race": {
+        const { winner, value: won } = (value ?? {}) as {
+          readonly winner?: string;
+          readonly value?: unknown;
+        };
+        const chain = op.chains[Number(winner)];
+        return chain === undefined ? differs : compareChain(chain, won);
+      }
       case "all":
         if (!Array.isArray(value) || value.length !== op.chains.length) return differs;
         return firstOf(op.chains.map((chain, index) => () => compareChain(chain, value[index])));

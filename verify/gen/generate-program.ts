@@ -43,9 +43,11 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     left -= 1;
     let draw = rng.next();
     if (depth > 0) {
-      if (draw < 0.18) return drawAll(depth, path);
+      if (draw < 0.12) return drawAll(depth, path);
+      if (draw < 0.18) return drawRace(depth, path);
       if (draw < 0.24 + moreTries) return drawTry(depth, path);
-      if (draw < 0.36 + moreTries) return drawCall(depth, path);
+      if (draw < 0.32 + moreTries) return drawCall(depth, path);
+      if (draw < 0.36 + moreTries) return drawStart(depth, path);
       draw -= moreTries;
     }
     if (draw < 0.46) return drawWait(path, signals);
@@ -61,7 +63,21 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     parallelDepth += 1;
     for (let i = 0; i < count; i++) chains.push(drawChain(depth - 1, `${path}c${i}`, 3));
     parallelDepth -= 1;
-    return { kind: "all", path, chains };
+    return { kind: "all", path, isScoped: rng.chance(0.5), chains };
+  };
+
+  const drawRace = (depth: number, path: string): Op => {
+    if (isCatching && repeats) return drawStep(path);
+    const count = 2 + rng.below(2);
+    parallelDepth += 1;
+    const chains = Array.from({ length: count }, (_, i) => drawChain(depth - 1, `${path}b${i}`, 2));
+    parallelDepth -= 1;
+    return { kind: "race", path, chains };
+  };
+
+  const drawStart = (depth: number, path: string): Op => {
+    const { program } = drawCall(depth, path);
+    return { kind: "start", path, program, between: drawChain(depth - 1, `${path}w`, 2) };
   };
 
   const drawTry = (depth: number, path: string): Op => {
@@ -72,7 +88,7 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     return { kind: "try", path, body };
   };
 
-  const drawCall = (depth: number, path: string): Op => {
+  const drawCall = (depth: number, path: string): Op & { kind: "call" } => {
     const size = Math.min(left, 1 + rng.below(4));
     left -= size;
     const { leaseMs, mayRepeat } = limits;

@@ -98,6 +98,8 @@ async function interpret(
       note(op, "ok", JSON.stringify(value === undefined ? null : value));
       return value;
     } catch (error) {
+      // No fact says so: it follows from what the winner was given.
+      if (PawlError.is(error, "WITHDRAWN")) throw error;
       isStopped ||= stoppedRun(error) === execution.run;
       note(op, "fail", error instanceof Error ? error.message : String(error));
       throw error;
@@ -112,7 +114,13 @@ async function interpret(
     return call.token;
   };
 
-  const perform = async (op: Op): Promise<unknown> => {
+  const childOf = ({ attempts }: Program): ProgramWorkflow => {
+    const child = workflows.get(attempts);
+    if (child === undefined) throw new Error(`No workflow makes ${attempts} attempts.`);
+    return child;
+  };
+
+  const perform = async (op: Op, ctx: Context): Promise<unknown> => {
     switch (op.kind) {
       case "step":
         return deliver(
@@ -128,16 +136,28 @@ async function interpret(
         host.asked(execution, op.path, op.timeoutMs);
         return (await deliver(op, ctx.waitForSignal(op.signal, { timeout: op.timeoutMs }))) ?? "timeout";
       }
-      case "call": {
-        const child = workflows.get(op.program.attempts);
-        if (child === undefined) throw new Error(`No workflow makes ${op.program.attempts} attempts.`);
-        return deliver(op, ctx.call(child, op.program));
+      case "call":
+        return deliver(op, ctx.call(childOf(op.program), op.program));
+      case "start": {
+        const handle = await ctx.start(childOf(op.program), op.program);
+        const between = await performChain(op.between, ctx);
+        return [between, await deliver(op, handle.result())];
       }
       case "all":
-        return Promise.all(op.chains.map(performChain));
+        return Promise.all(
+          op.chains.map((chain, index) =>
+            op.isScoped
+              ? ctx.scope(`chain ${index}`, (inner) => performChain(chain, inner))
+              : performChain(chain, ctx),
+          ),
+        );
+      case "race": {
+        const racer = (chain: readonly Op[]) => (inner: Context) => performChain(chain, inner);
+        return ctx.race(Object.fromEntries(op.chains.map((chain, index) => [String(index), racer(chain)])));
+      }
       case "try":
         try {
-          return await performChain(op.body);
+          return await performChain(op.body, ctx);
         } catch (error) {
           if (isOwnError(error)) return "caught";
           throw error;
@@ -149,11 +169,11 @@ async function interpret(
     }
   };
 
-  const performChain = async (ops: readonly Op[]): Promise<readonly unknown[]> => {
+  const performChain = async (ops: readonly Op[], ctx: Context): Promise<readonly unknown[]> => {
     const results: unknown[] = [];
-    for (const op of ops) results.push(await perform(op));
+    for (const op of ops) results.push(await perform(op, ctx));
     return results;
   };
 
-  return performChain(program.ops);
+  return performChain(program.ops, ctx);
 }

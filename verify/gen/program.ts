@@ -17,8 +17,22 @@ export type Op =
       readonly timeoutMs: number | null;
     }
   | { readonly kind: "call"; readonly path: string; readonly program: Program }
-  /** `Promise.all` over chains. */
-  | { readonly kind: "all"; readonly path: string; readonly chains: readonly (readonly Op[])[] }
+  /** Starts a child, does other things, then waits for it. */
+  | {
+      readonly kind: "start";
+      readonly path: string;
+      readonly program: Program;
+      readonly between: readonly Op[];
+    }
+  /** `Promise.all` over chains, each in a scope of its own or not. */
+  | {
+      readonly kind: "all";
+      readonly path: string;
+      readonly isScoped: boolean;
+      readonly chains: readonly (readonly Op[])[];
+    }
+  /** `ctx.race` over chains. */
+  | { readonly kind: "race"; readonly path: string; readonly chains: readonly (readonly Op[])[] }
   /** `try`/`catch` around its body. */
   | { readonly kind: "try"; readonly path: string; readonly body: readonly Op[] }
   | { readonly kind: "throw"; readonly path: string };
@@ -43,9 +57,10 @@ export const always = 1_000_000;
 export function* walk(ops: readonly Op[], intoChildren: boolean): Generator<Op> {
   for (const op of ops) {
     yield op;
-    if (op.kind === "all") for (const chain of op.chains) yield* walk(chain, intoChildren);
+    if ("chains" in op) for (const chain of op.chains) yield* walk(chain, intoChildren);
     else if (op.kind === "try") yield* walk(op.body, intoChildren);
-    else if (op.kind === "call" && intoChildren) yield* walk(op.program.ops, intoChildren);
+    if (op.kind === "start") yield* walk(op.between, intoChildren);
+    if ("program" in op && intoChildren) yield* walk(op.program.ops, intoChildren);
   }
 }
 
@@ -56,7 +71,7 @@ export function workMs(program: Program, retryMs: number): number {
     if (op.kind === "step") sum += op.workMs;
     else if (op.kind === "sleep") sum += op.ms;
     else if (op.kind === "wait") sum += op.timeoutMs ?? 0;
-    else if (op.kind === "call") sum += workMs(op.program, retryMs);
+    else if ("program" in op) sum += workMs(op.program, retryMs);
   }
   return program.attempts * (sum + retryMs);
 }

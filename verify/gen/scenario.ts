@@ -185,7 +185,7 @@ function drawSignals(rng: Rng, program: Program, all: Map<string, SentSignals>):
   const waits = new Map<string, number>();
   for (const op of walk(program.ops, false)) {
     if (op.kind === "wait") waits.set(op.signal, (waits.get(op.signal) ?? 0) + 1);
-    else if (op.kind === "call") drawSignals(rng, op.program, all);
+    if ("program" in op) drawSignals(rng, op.program, all);
   }
   const sent = new Map<string, readonly string[]>();
   for (const [name, count] of waits) {

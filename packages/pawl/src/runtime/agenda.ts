@@ -1,4 +1,5 @@
 import { describeStart } from "../core/child-end.ts";
+import type { RunEvent } from "../core/event.ts";
 import type { Ids, RunId } from "../core/ids.ts";
 import type { Log } from "../core/log.ts";
 import { placeOfEvent, placeOfInput, placeOfMessage } from "../core/payload-codec.ts";
@@ -8,6 +9,7 @@ import { parseWith } from "../core/schema.ts";
 import type { ClaimedRun } from "../store/lease.ts";
 import type { Message, Topic } from "../store/message.ts";
 import { plainRun, type NewRun } from "../store/run-record.ts";
+import { abandonedChildren } from "./abandoned.ts";
 import { describeWithdrawn } from "./fact.ts";
 import type { Holding } from "./holding.ts";
 import type { Inbox } from "./inbox.ts";
@@ -37,6 +39,7 @@ export interface Agenda {
 
 export interface AgendaParts {
   readonly claimed: ClaimedRun;
+  readonly history: readonly RunEvent[];
   readonly holding: Holding;
   readonly inbox: Inbox;
   readonly requests: Requests;
@@ -49,6 +52,7 @@ export interface AgendaParts {
 export function createAgenda(parts: AgendaParts): Agenda {
   const { claimed, holding, inbox, requests, steps, ids, log, payloads } = parts;
   const { runId } = claimed;
+  const abandoned = abandonedChildren(parts.history);
 
   const issueOne = (request: Request): void => {
     switch (request.family) {
@@ -122,9 +126,11 @@ export function createAgenda(parts: AgendaParts): Agenda {
 
   /** Recorded even if nobody asks, as after a failed attempt: unread, it would wake the run again and again. */
   const takeChildEnd = (message: Message): void => {
-    const request = requests.find({ family: "child", key: message.name ?? "" });
+    // One that lost a race may end when the next attempt has another child under its name.
+    const name = abandoned.has(message.id) ? null : message.name;
+    const request = name === null ? undefined : requests.find({ family: "child", key: name });
     if (request !== undefined) requests.close(request);
-    holding.add({ kind: "child_ended", name: message.name, data: message.data, takes: inbox.take(message) });
+    holding.add({ kind: "child_ended", name, data: message.data, takes: inbox.take(message) });
   };
 
   return {
@@ -132,9 +138,12 @@ export function createAgenda(parts: AgendaParts): Agenda {
       for (const request of requests.takeHeld()) issueOne(request);
     },
     async withdraw(request) {
-      // Told first: should we die before the fact is there, the next holder does it again.
-      if (request.family === "child" && request.childId !== null) await holding.cancelChild(request.childId);
       const { family, key } = request;
+      if (family === "child" && request.childId !== null) {
+        // Told first: should we die before the fact is there, the next holder does it again.
+        await holding.cancelChild(request.childId);
+        abandoned.add(request.childId);
+      }
       holding.add({ kind: "withdrawn", name: key, data: describeWithdrawn(family) });
     },
     async takeMessages() {

@@ -401,11 +401,8 @@ export class Course {
 
 /** Whether the history says that this has begun, before it says how it ended. */
 function leavesMark(request: Request): boolean {
-  return (
-    request.family === "sleep" ||
-    request.family === "child" ||
-    (request.family === "wait" && request.timer !== null)
-  );
+  if (request.family === "child") return request.child !== null;
+  return request.family === "sleep" || (request.family === "wait" && request.timer !== null);
 }
 
 function withdrawnError({ family, key }: Pick<Request, "family" | "key">): PawlError {

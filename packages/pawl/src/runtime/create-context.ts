@@ -88,11 +88,13 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
     });
     const childId = id as RunId;
     let result: Promise<unknown> | null = null;
-    return {
-      id: childId,
-      result: () =>
-        (result ??= ask({ family: "child", key: startedAs, workflow: workflow.name, child: null, childId })),
+    /** Asked for again once it has failed: a wait that lost a race may be made anew. */
+    const join = (): Promise<unknown> => {
+      const joined = ask({ family: "child", key: startedAs, workflow: workflow.name, child: null, childId });
+      joined.catch(() => (result = null));
+      return joined;
     };
+    return { id: childId, result: () => (result ??= join()) };
   };
 
   const context = {

@@ -116,16 +116,21 @@ function attemptFailed(history: readonly RunEvent[]): number {
 
 /**
  * Sets aside what failed before the last attempt did: it is tried again. What was finished is kept, and so is a failure
- * that the code dealt with by asking for something else: what it asked for next rests on it.
+ * that the code dealt with by asking for something else: what it asked for next rests on it. What lost a race is begun anew,
+ * should it be asked for again.
  */
 function withoutOpenFailures(history: readonly RunEvent[]): readonly RunEvent[] {
   const boundary = attemptFailed(history);
   const failedAt = new Map<string, number>();
   const handled = new Set(history.flatMap(handledFailures));
   for (const event of history) {
-    const isOpen = event.seq < boundary && isFailure(event) && !handled.has(event.seq);
+    if (event.seq >= boundary) break;
+    const isWithdrawn = event.kind === "withdrawn";
+    const isOpen = isWithdrawn || (isFailure(event) && !handled.has(event.seq));
     const meaning = isOpen ? meaningOf(event) : null;
-    if (meaning !== null) for (const id of idsOf(meaning)) failedAt.set(id, event.seq);
+    const until = isWithdrawn ? boundary : event.seq;
+    if (meaning !== null)
+      for (const id of idsOf(meaning)) failedAt.set(id, Math.max(until, failedAt.get(id) ?? 0));
   }
   if (failedAt.size === 0) return history;
   return history.filter((event) => {
