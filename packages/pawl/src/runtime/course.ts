@@ -12,7 +12,7 @@ import { createContext } from "./create-context.ts";
 import { createDelivery, type Delivery } from "./delivery.ts";
 import { findDifference, type CodeEnd } from "./difference.ts";
 import { createEnding, patienceMs, type Ending, type EndingParts, type Outcome } from "./ending.ts";
-import { isFailure, meaningOf } from "./fact.ts";
+import { isFailure, meaningOf } from "../core/fact.ts";
 import { stopError, stopOf } from "./orders.ts";
 import { createRequest, type RequestTerms } from "./request.ts";
 import { createRequests } from "./requests.ts";

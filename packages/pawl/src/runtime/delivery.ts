@@ -1,7 +1,6 @@
+import { attemptBegan, withoutOpenFailures } from "../core/earlier-attempts.ts";
 import type { RunEvent } from "../core/event.ts";
-import type { Family } from "../core/request-key.ts";
-import { isFailure, meaningOf, type FactMeaning } from "./fact.ts";
-import { handledFailures } from "./failed-attempt.ts";
+import { meaningOf, type FactMeaning } from "../core/fact.ts";
 import { createSeqHeap } from "./seq-heap.ts";
 
 export type RequestId = Pick<FactMeaning, "family" | "key">;
@@ -94,37 +93,4 @@ export function createDelivery(history: readonly RunEvent[]): Delivery {
         .slice(0, most)
         .map(({ event }) => event),
   };
-}
-
-/** The fact after which the present attempt began. */
-function attemptBegan(history: readonly RunEvent[]): number {
-  return history.findLast(({ kind }) => kind === "attempt_failed" || kind === "redriven")?.seq ?? 0;
-}
-
-/** The fact that says that the code failed, the last time that it did. A crash, which nobody's code has said, is none. */
-function attemptFailed(history: readonly RunEvent[]): number {
-  const hasFailed = ({ kind, attempt }: RunEvent): boolean =>
-    kind === "attempt_failed" || (kind === "failed" && attempt !== null);
-  return history.findLast(hasFailed)?.seq ?? 0;
-}
-
-/**
- * Sets aside what failed before the last attempt did: it is tried again. What was finished is kept, and so is a failure
- * that the code dealt with by asking for something else: what it asked for next rests on it.
- */
-function withoutOpenFailures(history: readonly RunEvent[]): readonly RunEvent[] {
-  const boundary = attemptFailed(history);
-  const failedAt = new Map<string, number>();
-  const handled = new Set(history.flatMap(handledFailures));
-  const idOf = (family: Family, key: string): string => `${family} ${key}`;
-  for (const event of history) {
-    const isOpen = event.seq < boundary && isFailure(event) && !handled.has(event.seq);
-    const meaning = isOpen ? meaningOf(event) : null;
-    if (meaning !== null) failedAt.set(idOf(meaning.family, meaning.key), event.seq);
-  }
-  if (failedAt.size === 0) return history;
-  return history.filter((event) => {
-    const meaning = meaningOf(event);
-    return meaning === null || event.seq > (failedAt.get(idOf(meaning.family, meaning.key)) ?? 0);
-  });
 }

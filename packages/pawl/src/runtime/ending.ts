@@ -13,7 +13,7 @@ import type { RunEnd } from "../store/run-record.ts";
 import { earliest } from "./agenda.ts";
 import type { Bell } from "./bell.ts";
 import type { CodeEnd, Difference } from "./difference.ts";
-import { describeFailedAttempt } from "./failed-attempt.ts";
+import { describeFailedAttempt } from "../core/failed-attempt.ts";
 import type { Holding, ParkTerms } from "./holding.ts";
 import type { Inbox } from "./inbox.ts";
 import { planNextAttempt } from "./next-attempt.ts";

@@ -8,7 +8,7 @@ import type { Outcome } from "./ending.ts";
 import { createHolding, Lost, type HoldingParts } from "./holding.ts";
 import { createInbox } from "./inbox.ts";
 import { createOrders } from "./orders.ts";
-import { presentLife } from "./present-life.ts";
+import { presentLife } from "../core/present-life.ts";
 import { createRunLog } from "./run-log.ts";
 import { createSteps, type RunningStep } from "./steps.ts";
 import type { Workflow } from "./workflow.ts";

@@ -13,7 +13,7 @@ import type { ClaimedRun, NewEvent, ParkAnswer, Parking, RecordAnswer, Recording
 import type { Message } from "../store/message.ts";
 import type { NewRun, RunEnd } from "../store/run-record.ts";
 import type { Store } from "../store/store.ts";
-import { meaningOf } from "./fact.ts";
+import { meaningOf } from "../core/fact.ts";
 import { createFactReport } from "./report-facts.ts";
 import { createStoreTime, type StoreTime } from "./store-time.ts";
 

@@ -1,4 +1,4 @@
-import type { RunEvent } from "../core/event.ts";
+import type { RunEvent } from "./event.ts";
 import { isFailure, meaningOf } from "./fact.ts";
 
 /**

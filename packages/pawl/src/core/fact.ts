@@ -1,6 +1,6 @@
-import { statusOfChild } from "../core/child-end.ts";
-import type { RunEvent } from "../core/event.ts";
-import { familyOfTimer, type Family } from "../core/request-key.ts";
+import { statusOfChild } from "./child-end.ts";
+import type { RunEvent } from "./event.ts";
+import { familyOfTimer, type Family } from "./request-key.ts";
 
 /** What a recorded fact means to the code: it answers a request, or says that one was issued. */
 export interface FactMeaning {
