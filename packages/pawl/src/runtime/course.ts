@@ -1,6 +1,8 @@
 import { idOfChild } from "../core/child-end.ts";
 import type { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
+import { isFailure, meaningOf } from "../core/fact.ts";
+import { forkOf, seedRunId, type Fork } from "../core/fork.ts";
 import type { Ids } from "../core/ids.ts";
 import { placeOfEvent, placeOfInput } from "../core/payload-codec.ts";
 import { parseWith } from "../core/schema.ts";
@@ -12,7 +14,6 @@ import { createContext } from "./create-context.ts";
 import { createDelivery, type Delivery } from "./delivery.ts";
 import { findDifference, type CodeEnd } from "./difference.ts";
 import { createEnding, patienceMs, type Ending, type EndingParts, type Outcome } from "./ending.ts";
-import { isFailure, meaningOf } from "../core/fact.ts";
 import { stopError, stopOf } from "./orders.ts";
 import { createRequest, type RequestTerms } from "./request.ts";
 import { createRequests } from "./requests.ts";
@@ -46,6 +47,7 @@ export class Course {
   #codeEnd: CodeEnd | null = null;
   /** What the code sees as the time. */
   #now: number;
+  readonly #fork: Fork | null;
   #random: SeededRandom | null = null;
   #delivered = 0;
   /** The fact delivered last, if it says that something failed. */
@@ -71,7 +73,8 @@ export class Course {
       absorb: (events) => this.#absorb(events),
       handledFailures: () => [...this.#handledFailures],
     });
-    this.#now = parts.claimed.createdAt;
+    this.#fork = forkOf(parts.history);
+    this.#now = this.#fork?.since ?? parts.claimed.createdAt;
     this.#isReplaying = parts.history.length > 0;
   }
 
@@ -137,7 +140,7 @@ export class Course {
       run: { id: runId, workflow: claimed.workflow, version, attempt, key, parentId },
       signalSchemas: workflow.signalSchemas,
       log: createRunLog(log, {}, () => this.#isReplaying),
-      random: () => (this.#random ??= createSeededRandom(`${runId}/${this.#delivered}`)),
+      random: () => (this.#random ??= createSeededRandom(this.#seed())),
       now: () => this.#now,
       payloads,
     };
@@ -200,6 +203,11 @@ export class Course {
     }
     if (isNext) return this.#deliver(next);
     return unasked === null ? this.#live() : this.#awaitAsking(unasked, next);
+  }
+
+  /** A fork draws what its source drew, for as long as it takes the same course. */
+  #seed(): string {
+    return `${seedRunId(this.#fork, this.#parts.claimed.runId, this.#delivered)}/${this.#delivered}`;
   }
 
   async #deliver(event: RunEvent): Promise<Outcome | null> {

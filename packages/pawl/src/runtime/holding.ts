@@ -3,6 +3,7 @@ import type { Clock } from "../core/clock.ts";
 import type { CrashPoint, Probe } from "../core/crash-point.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
+import { meaningOf } from "../core/fact.ts";
 import type { Payload } from "../core/json.ts";
 import type { Log } from "../core/log.ts";
 import type { Emit } from "../core/pawl-event.ts";
@@ -13,7 +14,6 @@ import type { ClaimedRun, NewEvent, ParkAnswer, Parking, RecordAnswer, Recording
 import type { Message } from "../store/message.ts";
 import type { NewRun, RunEnd } from "../store/run-record.ts";
 import type { Store } from "../store/store.ts";
-import { meaningOf } from "../core/fact.ts";
 import { createFactReport } from "./report-facts.ts";
 import { createStoreTime, type StoreTime } from "./store-time.ts";
 

@@ -1,3 +1,4 @@
+import type { RunEvent } from "../core/event.ts";
 import type { RunId } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
 import type { RetryPolicy } from "../core/retry.ts";
@@ -29,6 +30,10 @@ export interface NewRun {
   readonly deadlineAt: number | null;
   /** The run that asked for this one, and the request in it that this run answers. */
   readonly parent: { readonly id: RunId; readonly request: string } | null;
+  /** True: goes on when its parent is stopped or fails. */
+  readonly isDetached: boolean;
+  /** The run whose history it begins with. */
+  readonly forkedFrom: RunId | null;
 }
 
 /** What most runs are like. */
@@ -44,6 +49,8 @@ export const plainRun = {
   expiresAt: null,
   deadlineAt: null,
   parent: null,
+  isDetached: false,
+  forkedFrom: null,
 } as const satisfies Partial<NewRun>;
 
 /**
@@ -56,6 +63,9 @@ export interface CreateAnswer {
   readonly kind: "created" | "existing" | "conflict" | "withheld";
   readonly id: RunId;
 }
+
+/** A fact that a fork begins with. `at` null: it happens now. */
+export type ForkedEvent = Omit<RunEvent, "at" | "workerId"> & { readonly at: number | null };
 
 /** A run as people see it. */
 export interface RunRecord {
@@ -70,6 +80,8 @@ export interface RunRecord {
   readonly parentId: RunId | null;
   readonly rootId: RunId;
   readonly depth: number;
+  readonly forkedFrom: RunId | null;
+  readonly retry: RetryPolicy | null;
   readonly epoch: number;
   readonly attempt: number;
   readonly workerId: string | null;

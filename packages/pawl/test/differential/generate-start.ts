@@ -51,6 +51,8 @@ export function generateRun(known: Knowledge, more: Partial<NewRun> = {}): NewRu
     expiresAt: dice.chance(0.25) ? now + dice.between(0, 9_999) : null,
     deadlineAt: dice.chance(0.2) ? now + dice.between(1, 99_999) : null,
     parent: null,
+    isDetached: dice.chance(0.1),
+    forkedFrom: null,
     ...more,
   };
 }
