@@ -18,7 +18,7 @@ function takerOf(topic: string): string {
 
 /**
  * I10: a signal that was accepted is there once per idempotency key, is taken once, oldest first, and none is accepted by a
- * run that has ended. I8: whoever ends cancelled or timed out asks its children to stop, in each of its lives. I1 for signals and cancels: what was acknowledged is there.
+ * run that has ended. I8: whoever ends otherwise than by completing asks its children to stop, in each of its lives. I1 for signals and cancels: what was acknowledged is there.
  */
 export function createMessageCheck(final: FinalState, lives: Lives, report: Report): MessageCheck {
   const byRun = new Map<RunId, SnapshotMessage[]>();
@@ -92,8 +92,7 @@ export function createMessageCheck(final: FinalState, lives: Lives, report: Repo
       if (entry.op === "tell") checkTell(entry);
       else if (entry.op === "end" && entry.type === "ok") {
         ends.set(entry.run, entry);
-        if (entry.status === "cancelled" || entry.status === "timed_out")
-          checkChildrenAsked(entry.run, entry);
+        if (entry.status !== "completed") checkChildrenAsked(entry.run, entry);
       } else if (entry.op === "terminate" && entry.answer === "terminated") {
         ends.set(entry.run, entry);
         checkChildrenAsked(entry.run, entry);

@@ -99,6 +99,8 @@ export const endedRun: SnapshotRun = {
   parentRequest: null,
   rootId: run,
   depth: 0,
+  isDetached: false,
+  forkedFrom: null,
   createdAt: 2,
   status: "completed",
   output: { value: ["p.0#1"] },

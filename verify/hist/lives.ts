@@ -47,7 +47,7 @@ export function createLives(): Lives {
         lifeOf(entry.run).stop ??= entry;
         stopChildren(entry.run, entry);
       } else if (entry.op === "end") {
-        if (entry.status === "cancelled" || entry.status === "timed_out") stopChildren(entry.run, entry);
+        if (entry.status !== "completed") stopChildren(entry.run, entry);
       } else if (entry.op === "redrive") {
         for (const [run, answer] of entry.answers) {
           if (answer !== "redriven") continue;

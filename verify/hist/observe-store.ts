@@ -214,8 +214,8 @@ export function observeStore(store: Store, process: string, observer: StoreObser
       note("ok", { op: "terminate", run, wasHeld, answer });
       return answer;
     },
-    async redrive(runIds) {
-      const answers = await store.redrive(runIds);
+    async redrive(runIds, terms) {
+      const answers = await store.redrive(runIds, terms);
       note("ok", { op: "redrive", answers: [...answers] });
       for (const [run, answer] of answers) if (answer === "redriven") observer.redriven(run);
       return answers;
@@ -227,6 +227,9 @@ export function observeStore(store: Store, process: string, observer: StoreObser
       note("ok", { op: "reschedule", run, priority, startAt, answer, isDeaf });
       return answer;
     },
+    // No program of the simulation does these.
+    fork: (run, history) => store.fork(run, history),
+    signalOrStart: (asked) => store.signalOrStart(asked),
     listRuns: (filter) => store.listRuns(filter),
     findKey: (key) => store.findKey(key),
     countRuns: (most) => store.countRuns(most),

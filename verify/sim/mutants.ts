@@ -41,8 +41,8 @@ function roomOf(state: State, runId: RunId): Writable<Room> | null {
 function afterRedrive(store: Store, spoil: (runId: RunId) => void): Store {
   return {
     ...store,
-    async redrive(runIds) {
-      const answers = await store.redrive(runIds);
+    async redrive(runIds, terms) {
+      const answers = await store.redrive(runIds, terms);
       for (const [runId, answer] of answers) if (answer === "redriven") spoil(runId);
       return answers;
     },
@@ -238,9 +238,9 @@ const mistakesOfControl: readonly Mutant[] = [
     breaks: ["I14"],
     spoil: (store, state) => ({
       ...store,
-      async redrive(runIds) {
+      async redrive(runIds, terms) {
         const unread = runIds.flatMap((runId) => [...(state.runs.get(runId)?.unread.list() ?? [])]);
-        const answers = await store.redrive(runIds);
+        const answers = await store.redrive(runIds, terms);
         for (const message of unread) {
           if (message.topic !== "cancel" || message.takenSeq !== 0) continue;
           const run = [...state.runs.values()].find(({ inbox }) => inbox.get(message.id) === message);
@@ -289,9 +289,9 @@ const mistakesOfControl: readonly Mutant[] = [
     breaks: ["I17", "I9", "I14"],
     spoil: (store, state) => ({
       ...store,
-      async redrive(runIds) {
+      async redrive(runIds, terms) {
         const deadlines = new Map(runIds.map((runId) => [runId, state.runs.get(runId)?.deadlineAt ?? null]));
-        const answers = await store.redrive(runIds);
+        const answers = await store.redrive(runIds, terms);
         for (const [runId, deadlineAt] of deadlines) {
           const run = state.runs.get(runId);
           if (run !== undefined && answers.get(runId) === "redriven") run.deadlineAt = deadlineAt;
@@ -313,12 +313,12 @@ const mistakesOfControl: readonly Mutant[] = [
     breaks: ["I7"],
     spoil: (store, state) => ({
       ...store,
-      redrive(runIds) {
+      redrive(runIds, terms) {
         for (const runId of runIds) {
           const run = state.runs.get(runId);
           if (run?.end?.status === "completed") run.end = { ...run.end, status: "failed" };
         }
-        return store.redrive(runIds);
+        return store.redrive(runIds, terms);
       },
     }),
   },

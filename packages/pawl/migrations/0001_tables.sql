@@ -10,6 +10,7 @@ create table {schema}.run (
   id              uuid        not null,
   parent_id       uuid,
   root_id         uuid,                            -- null: the run is its own root
+  forked_from     uuid,                            -- the run whose history it began with
   created_at      timestamptz not null,
   start_at        timestamptz,                     -- not claimable before; null: at once
   expires_at      timestamptz,                     -- ends as expired unless begun by then
@@ -21,7 +22,7 @@ create table {schema}.run (
   epoch           integer,                         -- of its last holder, once it has ended
   attempt         integer,                         -- its last one, once it has ended
   shard           smallint    not null,
-  detached        boolean,                         -- a child that outlives its parent's cancel
+  detached        boolean,                         -- a child that goes on when its parent is stopped or fails
   raw             boolean,                         -- true: its input has not been parsed by its workflow yet
   workflow        text        not null,
   queue           text        not null,

@@ -17,15 +17,16 @@ begin
   with born as (
     insert into {schema}.run (shard, id, workflow, version, queue, priority, input, input_notes, key, created_at,
                               start_at, expires_at, deadline_at, parent_id, parent_request, root_id, depth,
-                              tags, retry, raw)
+                              tags, retry, raw, detached, forked_from)
     select p_shard, n.id, n.workflow, n.version, n.queue, n.priority, n.input::json, n.notes::json, n.key, p_now,
            to_timestamp(n.start_ms / 1000.0), to_timestamp(n.expires_ms / 1000.0),
            least(to_timestamp(n.deadline_ms / 1000.0), parent.deadline_at),
            n.parent_id, n.parent_request, coalesce(parent.root_id, parent.id), coalesce(parent.depth + 1, 0),
-           n.tags, n.retry, n.raw
+           n.tags, n.retry, n.raw, n.detached, n.forked_from
       from json_to_recordset(p_runs) as n (id uuid, workflow text, version integer, queue text, priority integer,
              input text, notes text, key text, start_ms float8, expires_ms float8, deadline_ms float8,
-             parent_id uuid, parent_request text, tags text[], retry json, raw boolean)
+             parent_id uuid, parent_request text, tags text[], retry json, raw boolean, detached boolean,
+             forked_from uuid)
       left join lateral (
         select p.id, p.root_id, p.depth, p.deadline_at
           from {schema}.run p

@@ -303,7 +303,7 @@ begin
 end
 $$;
 
--- Ends held runs: facts, result, the parent's message and wake-up, a cancel for the children of what was stopped.
+-- Ends held runs: facts, result, the parent's message and wake-up, a cancel for the children of what was stopped or failed.
 -- Answers the runs ended; one without a row has lost its lease. Fails with 40001 if it must be tried again.
 -- Locks: run rows of these runs, their parents and stopped children, then lease rows of all of them, each in id order.
 -- Index: run_pkey, run_parent, lease_pkey, event_pkey.
@@ -387,6 +387,16 @@ begin
 end
 $$;
 
+-- The id of the message by which a run that ends asks its child to stop.
+create function {schema}.cancel_from_parent_v1(p_child uuid, p_parent uuid)
+returns uuid
+language plpgsql immutable
+as $$
+begin
+  return (left(p_child::text, 24) || right(p_parent::text, 12))::uuid;
+end
+$$;
+
 -- Asks live children of these parents to stop. Answers those it told, for the caller to wake. Both may have been redriven:
 -- then the message of the earlier life counts once more.
 create function {schema}.cancel_children_v1(p_shard smallint, p_now timestamptz, p_children uuid[], p_parents uuid[])
@@ -398,7 +408,7 @@ declare
 begin
   with told as (
     insert into {schema}.inbox (shard, run_id, id, sent_at, topic, data)
-    select p_shard, c.id, (left(c.id::text, 24) || right(c.parent_id::text, 12))::uuid, p_now, 'cancel', '{"reason":"parent"}'::json
+    select p_shard, c.id, {schema}.cancel_from_parent_v1(c.id, c.parent_id), p_now, 'cancel', '{"reason":"parent"}'::json
       from {schema}.run c
      where c.shard = p_shard and c.id = any (p_children) and (c.parent_id = any (p_parents)) is true and c.status is null
     on conflict (shard, run_id, id) do update set sent_at = excluded.sent_at, taken_seq = null
@@ -409,13 +419,13 @@ begin
 end
 $$;
 
--- The live children of those of these runs that are being stopped; null if none is.
+-- The live children of those of these runs that are being stopped or fail, detached ones left out; null if there is no such run.
 create function {schema}.stopped_children_v1(p_shard smallint, p_runs uuid[], p_statuses text[])
 returns uuid[]
 language plpgsql
 as $$
 begin
-  if 'cancelled' <> all (p_statuses) and 'timed_out' <> all (p_statuses) then
+  if not p_statuses && '{cancelled,timed_out,failed}' then
     return null;
   end if;
   return array(
@@ -426,7 +436,7 @@ begin
          from {schema}.run c
         where c.shard = p_shard and c.parent_id = i.id and c.status is null and c.detached is not true
        offset 0) c
-     where i.status in ('cancelled', 'timed_out'));
+     where i.status in ('cancelled', 'timed_out', 'failed'));
 end
 $$;
 

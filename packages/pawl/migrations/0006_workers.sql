@@ -362,6 +362,9 @@ declare
   v_failed uuid[];
   v_epochs integer[];
   v_attempts integer[];
+  v_statuses text[];
+  v_children uuid[];
+  v_free uuid[];
   v_error text := '{"name":"PawlError","code":"WORKER_CRASHED","message":"The worker died while it ran this, as often as the crash limit allows."}';
 begin
   v_runs := array(select l.run_id from {schema}.lease l
@@ -411,9 +414,16 @@ begin
   -- Before the parents are told: one of them may be among those given back.
   perform {schema}.return_leases_v1(p_shard, p_now, v_runs);
   if v_failed is not null then
+    v_statuses := array_fill('failed'::text, array[cardinality(v_failed)]);
     perform {schema}.wake_runs_v1(p_shard, p_now, {schema}.finish_runs_v1(p_shard, p_now, v_failed, v_epochs, v_attempts,
-      array_fill('failed'::text, array[cardinality(v_failed)]), null, null,
-      array_fill(v_error, array[cardinality(v_failed)]), null));
+      v_statuses, null, null, array_fill(v_error, array[cardinality(v_failed)]), null));
+    -- Their children are told as in a caller's own transaction: those that somebody is working on hear of it by the hint.
+    v_children := {schema}.cancel_children_v1(p_shard, p_now, {schema}.stopped_children_v1(p_shard, v_failed, v_statuses), v_failed);
+    if v_children is not null then
+      v_free := {schema}.lock_free_runs_v1(p_shard, v_children, true);
+      perform {schema}.wake_runs_v1(p_shard, p_now, nullif(v_free, '{}'));
+      perform {schema}.hint_runs_v1('s', (select array_agg(c) from unnest(v_children) c where c <> all (v_free)));
+    end if;
   end if;
   return query select cardinality(v_runs) - coalesce(cardinality(v_failed), 0), coalesce(cardinality(v_failed), 0);
 end

@@ -72,10 +72,12 @@ begin
 end
 $$;
 
--- Gives ended runs that did not complete another life: what they had finished is kept, limits count from zero, deadlines that
--- have passed are dropped. Answers 'redriven', 'live', 'completed' or 'missing' for each.
--- Locks: run rows, in id order. Index: run_pkey, run_parent, stopped_pkey, inbox_unread, event_pkey.
-create function {schema}.redrive_runs_v1(p_shard smallint, p_runs uuid[])
+-- Gives ended runs another life: limits count from zero, deadlines that have passed are dropped. What they had finished is
+-- kept, and one that completed stays as it is; with p_fresh nothing is remembered, and any ended run begins anew.
+-- p_ended_ms: only if a run's end is still the one of that instant, so that a repeated call gives one life; null: any end.
+-- Answers 'redriven', 'live' (or ended again since then), 'completed' or 'missing' for each.
+-- Locks: run rows, in id order. Index: run_pkey, run_parent, stopped_pkey, inbox_unread, inbox_pkey, event_pkey.
+create function {schema}.redrive_runs_v1(p_shard smallint, p_runs uuid[], p_ended_ms float8[], p_fresh boolean)
 returns table (run_id uuid, outcome text)
 language plpgsql
 set search_path = pg_catalog
@@ -93,24 +95,40 @@ begin
                    where r.shard = p_shard and r.id = any (p_runs)
                    order by r.id for no key update) r;
   v_now := {clock};
-  v_redriven := array(select r.id from {schema}.run r
-                       where r.shard = p_shard and r.id = any (p_runs) and r.status <> 'completed');
   return query
-  select i, case when r.id is null then 'missing'
-                 when r.status is null then 'live'
-                 when r.status = 'completed' then 'completed'
-                 else 'redriven' end
-    from (select distinct i from unnest(p_runs) i) i
+  select i.id, case when r.id is null then 'missing'
+                    when r.status is null then 'live'
+                    when r.status = 'completed' and not p_fresh then 'completed'
+                    when floor(extract(epoch from r.ended_at) * 1000)::float8 <> i.ended_ms then 'live'
+                    else 'redriven' end
+    from (select distinct on (i.id) i.id, i.ended_ms from unnest(p_runs, p_ended_ms) i (id, ended_ms)) i
     left join lateral (
-      select r.id, r.status from {schema}.run r where r.shard = p_shard and r.id = i offset 0) r on true;
+      select r.id, r.status, r.ended_at from {schema}.run r where r.shard = p_shard and r.id = i.id offset 0) r on true;
+  v_redriven := array(
+    select distinct r.id
+      from unnest(p_runs, p_ended_ms) i (id, ended_ms)
+     cross join lateral (
+       select r.id, r.status, r.ended_at from {schema}.run r where r.shard = p_shard and r.id = i.id offset 0) r
+     where (p_fresh and r.status is not null or r.status <> 'completed')
+       and (floor(extract(epoch from r.ended_at) * 1000)::float8 <> i.ended_ms) is not true);
   if v_redriven = '{}' then
     return;
   end if;
 
-  -- What was asked of its last life does not concern this one.
+  -- What was asked of its last life does not concern this one. What its parent asked says so even if it was heard.
   update {schema}.inbox i
      set taken_seq = 0
    where i.shard = p_shard and i.run_id = any (v_redriven) and i.taken_seq is null and i.topic in ('cancel', 'pause', 'resume');
+  with asked as materialized (
+    select i.place
+      from (select r.id, r.parent_id from {schema}.run r where r.shard = p_shard and r.id = any (v_redriven) offset 0) r
+     cross join lateral (
+       select i.ctid as place
+         from {schema}.inbox i
+        where i.shard = p_shard and i.run_id = r.id and i.id = {schema}.cancel_from_parent_v1(r.id, r.parent_id)
+          for update) i
+  )
+  update {schema}.inbox i set taken_seq = 0 from asked a where i.ctid = a.place;
   with back as (
     update {schema}.run r
        set status = null, ended_at = null, output = null, output_notes = null, error = null, error_notes = null,
@@ -128,13 +146,17 @@ begin
     from back b
     left join gone g on g.run_id = b.id;
 
-  perform {schema}.hear_children_v1(p_shard, v_now, v_redriven);
+  if p_fresh then
+    perform {schema}.forget_children_v1(p_shard, v_now, v_redriven);
+  else
+    perform {schema}.hear_children_v1(p_shard, v_now, v_redriven);
+  end if;
   with life as materialized (
     select r.run_id, r.epoch, {schema}.newest_seq_v1(p_shard, r.run_id) + 1 as seq, r.attempt, r.suspicion
       from unnest(v_rooms) r
   ), fact as (
-    insert into {schema}.event (shard, run_id, seq, at, kind)
-    select p_shard, l.run_id, l.seq, v_now, 'redriven' from life l
+    insert into {schema}.event (shard, run_id, seq, at, kind, data)
+    select p_shard, l.run_id, l.seq, v_now, 'redriven', case when p_fresh then '{"from":"start"}'::json end from life l
   )
   select array_agg((l.run_id, l.epoch, l.seq, l.attempt, 0, 0, l.suspicion, true)::{schema}.room) into v_rooms from life l;
   perform {schema}.put_ready_v1(p_shard, v_now, v_rooms);
@@ -142,7 +164,8 @@ end
 $$;
 
 -- Tells these runs of children that ended while they did not live. How those ended that did not complete becomes a fact at
--- once: it belongs to the life before, and so is tried again. A child that lives again has nothing to tell yet.
+-- once: it belongs to the life before, and so is tried again. A child that lives again has nothing to tell yet. One that was
+-- asked to stop with its parent and has not ended yet counts as cancelled: what it tells later is not heard.
 create function {schema}.hear_children_v1(p_shard smallint, p_now timestamptz, p_runs uuid[])
 returns void
 language plpgsql
@@ -150,19 +173,22 @@ as $$
 begin
   insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data, notes)
   select p_shard, c.parent_id, c.id, p_now, 'child', c.parent_request,
-         {schema}.child_end_v1(c.id, c.status, c.output, c.error), {schema}.child_notes_v1(c.output_notes, c.error_notes)
+         {schema}.child_end_v1(c.id, coalesce(c.status, 'cancelled'), c.output, c.error),
+         {schema}.child_notes_v1(c.output_notes, c.error_notes)
     from unnest(p_runs) p (id)
    cross join lateral (
      select c.parent_id, c.id, c.parent_request, c.status, c.output, c.output_notes, c.error, c.error_notes
        from {schema}.run c
-      where c.shard = p_shard and c.parent_id = p.id and c.status is not null
+      where c.shard = p_shard and c.parent_id = p.id
      offset 0) c
+   where c.status is not null or {schema}.is_stopping_v1(p_shard, c.id, c.parent_id)
   on conflict (shard, run_id, id) do update
      set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
    where inbox.taken_seq is null;
 
   with unread as materialized (
-    select i.place, i.run_id, i.id, i.name, i.data, i.notes, c.status
+    select i.place, i.run_id, i.id, i.name, i.data, i.notes,
+           case when c.status is null and {schema}.is_stopping_v1(p_shard, i.id, i.run_id) then 'cancelled' else c.status end as status
       from unnest(p_runs) p (id)
      cross join lateral (
        select i.ctid as place, i.run_id, i.id, i.name, i.data, i.notes
@@ -183,6 +209,37 @@ begin
   )
   insert into {schema}.event (shard, run_id, seq, at, kind, name, data, notes)
   select p_shard, f.run_id, f.seq, p_now, 'child_ended', f.name, f.data, f.notes from failed f;
+end
+$$;
+
+-- Keeps what the children of these runs have told, and will tell, from a life that has not started them: it counts as taken.
+create function {schema}.forget_children_v1(p_shard smallint, p_now timestamptz, p_runs uuid[])
+returns void
+language plpgsql
+as $$
+begin
+  insert into {schema}.inbox (shard, run_id, id, sent_at, taken_seq, topic, name)
+  select p_shard, c.parent_id, c.id, p_now, 0, 'child', c.parent_request
+    from unnest(p_runs) p (id)
+   cross join lateral (
+     select c.parent_id, c.id, c.parent_request
+       from {schema}.run c
+      where c.shard = p_shard and c.parent_id = p.id
+     offset 0) c
+  on conflict (shard, run_id, id) do update set taken_seq = 0 where inbox.taken_seq is null;
+end
+$$;
+
+-- Whether this live child was asked to stop with its parent, in its present life. Index: inbox_pkey.
+create function {schema}.is_stopping_v1(p_shard smallint, p_child uuid, p_parent uuid)
+returns boolean
+language plpgsql stable
+as $$
+begin
+  return exists (select 1 from {schema}.inbox i
+                  where i.shard = p_shard and i.run_id = p_child and i.id = {schema}.cancel_from_parent_v1(p_child, p_parent)
+                    and i.taken_seq is distinct from 0
+                 offset 0);
 end
 $$;
 

@@ -108,6 +108,44 @@ begin
 end
 $$;
 
+-- Refuses what a start would be refused for by the library.
+create function {schema}.check_start_v1(
+  p_workflow text, p_input json, p_version integer, p_key text, p_queue text, p_tags text[])
+returns void
+language plpgsql
+as $$
+begin
+  perform {schema}.check_name_v1('workflow', p_workflow);
+  perform {schema}.check_name_v1('queue', coalesce(p_queue, 'default'));
+  if p_key is not null then
+    perform {schema}.check_name_v1('key', p_key);
+  end if;
+  perform {schema}.check_name_v1('tag', t.tag) from unnest(p_tags) t (tag);
+  perform {schema}.check_payload_v1('The input of ' || p_workflow, p_input);
+  if p_version < 1 then
+    raise exception 'The option "version" of start must be from 1 to 2147483647.' using errcode = 'PW005', detail = 'INVALID_OPTION';
+  end if;
+end
+$$;
+
+-- A run as put_runs reads it. Its input is parsed by its first holder.
+create function {schema}.new_run_v1(
+  p_id uuid, p_workflow text, p_input json, p_version integer, p_key text, p_queue text, p_priority integer,
+  p_start_at timestamptz, p_expires_at timestamptz, p_deadline_at timestamptz, p_tags text[])
+returns json
+language plpgsql
+as $$
+begin
+  return json_strip_nulls(json_build_object(
+    'id', p_id, 'workflow', p_workflow, 'version', coalesce(p_version, 1),
+    'queue', coalesce(p_queue, 'default'), 'priority', coalesce(p_priority, 0),
+    'input', p_input::text, 'key', p_key, 'tags', to_json(p_tags), 'raw', true,
+    'start_ms', {schema}.instant_ms_v1('start_at', p_start_at),
+    'expires_ms', {schema}.instant_ms_v1('expires_at', p_expires_at),
+    'deadline_ms', {schema}.instant_ms_v1('deadline_at', p_deadline_at)));
+end
+$$;
+
 -- Public. Starts a run and answers its id, or that of the run that has the key. The input is parsed by the workflow's schema
 -- when a worker first claims the run (raw). What is null is as if it were left out.
 create function {schema}.start(
@@ -127,28 +165,18 @@ declare
   v_outcome text;
   v_owner uuid;
 begin
-  perform {schema}.check_name_v1('workflow', start.workflow);
-  perform {schema}.check_name_v1('queue', coalesce(start.queue, 'default'));
-  if start.key is not null then
-    perform {schema}.check_name_v1('key', start.key);
-  end if;
-  perform {schema}.check_name_v1('tag', t.tag) from unnest(start.tags) t (tag);
-  perform {schema}.check_payload_v1('The input of ' || start.workflow, start.input);
-  if start.version < 1 then
-    raise exception 'The option "version" of start must be from 1 to 2147483647.' using errcode = 'PW005', detail = 'INVALID_OPTION';
-  end if;
+  perform {schema}.check_start_v1(start.workflow, start.input, start.version, start.key, start.queue, start.tags);
   if start.on_conflict not in ('return', 'reject') then
     raise exception 'The option "on_conflict" of start must be ''return'' or ''reject''.' using errcode = 'PW005', detail = 'INVALID_OPTION';
   end if;
+  if start.on_conflict = 'reject' and start.key is null then
+    raise exception 'The option "on_conflict" of start needs a key.' using errcode = 'PW005', detail = 'INVALID_OPTION';
+  end if;
 
   select c.outcome, c.owner_id into v_outcome, v_owner
-    from {schema}.start_runs_v1(v_shard, json_build_array(json_strip_nulls(json_build_object(
-           'id', v_id, 'workflow', start.workflow, 'version', coalesce(start.version, 1),
-           'queue', coalesce(start.queue, 'default'), 'priority', coalesce(start.priority, 0),
-           'input', start.input::text, 'key', start.key, 'tags', to_json(start.tags), 'raw', true,
-           'start_ms', {schema}.instant_ms_v1('start_at', start.start_at),
-           'expires_ms', {schema}.instant_ms_v1('expires_at', start.expires_at),
-           'deadline_ms', {schema}.instant_ms_v1('deadline_at', start.deadline_at)))), start.key is not null, false) c;
+    from {schema}.start_runs_v1(v_shard, json_build_array({schema}.new_run_v1(v_id, start.workflow, start.input, start.version,
+           start.key, start.queue, start.priority, start.start_at, start.expires_at, start.deadline_at, start.tags)),
+           start.key is not null, false) c;
 
   if v_owner is null or v_owner = v_id then
     return v_id;

@@ -143,6 +143,7 @@ create table pawl.run (
   id              uuid not null,
   parent_id       uuid,
   root_id         uuid,
+  forked_from     uuid,
   created_at      timestamp with time zone not null,
   start_at        timestamp with time zone,
   expires_at      timestamp with time zone,
@@ -568,6 +569,7 @@ create view pawl.runs as
     r.parent_id,
     COALESCE(r.root_id, r.id) AS root_id,
     r.depth,
+    r.forked_from,
     COALESCE(l.epoch, y.epoch, p.epoch, r.epoch) AS epoch,
     COALESCE(l.last_seq, y.last_seq, p.last_seq) AS last_seq,
     COALESCE(l.attempt, y.attempt, p.attempt, r.attempt) AS attempt,
@@ -1000,7 +1002,7 @@ declare
 begin
   with told as (
     insert into "pawl".inbox (shard, run_id, id, sent_at, topic, data)
-    select p_shard, c.id, (left(c.id::text, 24) || right(c.parent_id::text, 12))::uuid, p_now, 'cancel', '{"reason":"parent"}'::json
+    select p_shard, c.id, "pawl".cancel_from_parent_v1(c.id, c.parent_id), p_now, 'cancel', '{"reason":"parent"}'::json
       from "pawl".run c
      where c.shard = p_shard and c.id = any (p_children) and (c.parent_id = any (p_parents)) is true and c.status is null
     on conflict (shard, run_id, id) do update set sent_at = excluded.sent_at, taken_seq = null
@@ -1021,6 +1023,16 @@ begin
     return json_build_object('name', 'PawlError', 'code', 'RUN_CANCELLED', 'message', p_data -> 'reason')::text;
   end if;
   return null;
+end
+$function$;
+
+create function pawl.cancel_from_parent_v1(p_child uuid, p_parent uuid)
+ RETURNS uuid
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+begin
+  return (left(p_child::text, 24) || right(p_parent::text, 12))::uuid;
 end
 $function$;
 
@@ -1127,6 +1139,24 @@ begin
     if v_shape <> '' then
       raise exception '%: the value lies deeper than 100 levels.', p_what using errcode = 'PW004', detail = 'INVALID_PAYLOAD';
     end if;
+  end if;
+end
+$function$;
+
+create function pawl.check_start_v1(p_workflow text, p_input json, p_version integer, p_key text, p_queue text, p_tags text[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform "pawl".check_name_v1('workflow', p_workflow);
+  perform "pawl".check_name_v1('queue', coalesce(p_queue, 'default'));
+  if p_key is not null then
+    perform "pawl".check_name_v1('key', p_key);
+  end if;
+  perform "pawl".check_name_v1('tag', t.tag) from unnest(p_tags) t (tag);
+  perform "pawl".check_payload_v1('The input of ' || p_workflow, p_input);
+  if p_version < 1 then
+    raise exception 'The option "version" of start must be from 1 to 2147483647.' using errcode = 'PW005', detail = 'INVALID_OPTION';
   end if;
 end
 $function$;
@@ -1531,6 +1561,37 @@ begin
 end
 $function$;
 
+create function pawl.find_or_start_v1(p_shard smallint, p_run json, p_bound_to uuid)
+ RETURNS TABLE(outcome text, owner_id uuid)
+ LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+declare
+  v_id uuid := p_run ->> 'id';
+  v_owner uuid;
+  v_workflow text;
+begin
+  if coalesce(p_bound_to, v_id) = v_id then
+    insert into "pawl".key (shard, key, run_id, workflow, version, input_hash)
+    values (p_shard, p_run ->> 'key', v_id, p_run ->> 'workflow', (p_run ->> 'version')::integer,
+            "pawl".input_hash_v1(p_run ->> 'input', p_run ->> 'notes'))
+    on conflict (shard, key) do nothing;
+  end if;
+  select k.run_id, k.workflow into v_owner, v_workflow
+    from "pawl".key k where k.shard = p_shard and k.key = p_run ->> 'key';
+  if v_workflow <> p_run ->> 'workflow' then
+    return query select 'conflict', v_owner;
+  elsif p_bound_to <> coalesce(v_owner, v_id) then
+    return query select 'elsewhere', coalesce(v_owner, v_id);
+  elsif v_owner = v_id then
+    perform "pawl".put_runs_v1(p_shard, clock_timestamp(), json_build_array(p_run), null);
+    return query select 'created', v_id;
+  else
+    return query select 'found', v_owner;
+  end if;
+end
+$function$;
+
 create function pawl.finish_runs_v1(p_shard smallint, p_now timestamp with time zone, p_runs uuid[], p_epochs integer[], p_attempts integer[], p_statuses text[], p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[])
  RETURNS uuid[]
  LANGUAGE plpgsql
@@ -1581,6 +1642,57 @@ begin
 end
 $function$;
 
+create function pawl.forget_children_v1(p_shard smallint, p_now timestamp with time zone, p_runs uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into "pawl".inbox (shard, run_id, id, sent_at, taken_seq, topic, name)
+  select p_shard, c.parent_id, c.id, p_now, 0, 'child', c.parent_request
+    from unnest(p_runs) p (id)
+   cross join lateral (
+     select c.parent_id, c.id, c.parent_request
+       from "pawl".run c
+      where c.shard = p_shard and c.parent_id = p.id
+     offset 0) c
+  on conflict (shard, run_id, id) do update set taken_seq = 0 where inbox.taken_seq is null;
+end
+$function$;
+
+create function pawl.fork_run_v1(p_shard smallint, p_run json, p_events json)
+ RETURNS TABLE(outcome text, owner_id uuid)
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET lock_timeout TO '250ms'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+#variable_conflict use_column
+declare
+  v_id uuid := p_run ->> 'id';
+  v_now timestamptz := clock_timestamp();
+  v_outcome text := 'created';
+  v_owner uuid := v_id;
+begin
+  if exists (select 1 from "pawl".run r where r.shard = p_shard and r.id = v_id) then
+    return query select v_outcome, v_owner;
+    return;
+  end if;
+  select coalesce(s.outcome, v_outcome), coalesce(s.owner_id, v_owner) into v_outcome, v_owner
+    from (select 1) one
+    left join "pawl".start_runs_v1(p_shard, json_build_array(p_run), p_run ->> 'key' is not null, false) s on true;
+  if v_outcome = 'created' then
+    insert into "pawl".event (shard, run_id, seq, at, kind, name, attempt, began_at, due_at, data, notes)
+    select p_shard, v_id, e.seq, coalesce(to_timestamp(e.at_ms / 1000.0), v_now), e.kind, e.name, e.attempt,
+           to_timestamp(e.began_ms / 1000.0), to_timestamp(e.due_ms / 1000.0), e.data::json, e.notes::json
+      from json_to_recordset(p_events) as e (seq integer, at_ms float8, kind text, name text, attempt integer,
+             began_ms float8, due_ms float8, data text, notes text);
+    update "pawl".ready y set last_seq = json_array_length(p_events) where y.shard = p_shard and y.run_id = v_id;
+  end if;
+  return query select v_outcome, v_owner;
+end
+$function$;
+
 create function pawl.hear_children_v1(p_shard smallint, p_now timestamp with time zone, p_runs uuid[])
  RETURNS void
  LANGUAGE plpgsql
@@ -1588,19 +1700,22 @@ AS $function$
 begin
   insert into "pawl".inbox (shard, run_id, id, sent_at, topic, name, data, notes)
   select p_shard, c.parent_id, c.id, p_now, 'child', c.parent_request,
-         "pawl".child_end_v1(c.id, c.status, c.output, c.error), "pawl".child_notes_v1(c.output_notes, c.error_notes)
+         "pawl".child_end_v1(c.id, coalesce(c.status, 'cancelled'), c.output, c.error),
+         "pawl".child_notes_v1(c.output_notes, c.error_notes)
     from unnest(p_runs) p (id)
    cross join lateral (
      select c.parent_id, c.id, c.parent_request, c.status, c.output, c.output_notes, c.error, c.error_notes
        from "pawl".run c
-      where c.shard = p_shard and c.parent_id = p.id and c.status is not null
+      where c.shard = p_shard and c.parent_id = p.id
      offset 0) c
+   where c.status is not null or "pawl".is_stopping_v1(p_shard, c.id, c.parent_id)
   on conflict (shard, run_id, id) do update
      set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
    where inbox.taken_seq is null;
 
   with unread as materialized (
-    select i.place, i.run_id, i.id, i.name, i.data, i.notes, c.status
+    select i.place, i.run_id, i.id, i.name, i.data, i.notes,
+           case when c.status is null and "pawl".is_stopping_v1(p_shard, i.id, i.run_id) then 'cancelled' else c.status end as status
       from unnest(p_runs) p (id)
      cross join lateral (
        select i.ctid as place, i.run_id, i.id, i.name, i.data, i.notes
@@ -1793,6 +1908,19 @@ create function pawl.instant_text_v1(p_at timestamp with time zone)
 AS $function$
 begin
   return to_char(p_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"');
+end
+$function$;
+
+create function pawl.is_stopping_v1(p_shard smallint, p_child uuid, p_parent uuid)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+begin
+  return exists (select 1 from "pawl".inbox i
+                  where i.shard = p_shard and i.run_id = p_child and i.id = "pawl".cancel_from_parent_v1(p_child, p_parent)
+                    and i.taken_seq is distinct from 0
+                 offset 0);
 end
 $function$;
 
@@ -2036,6 +2164,21 @@ begin
     || to_hex(28672 | ((v_us % 1000) * 4096 / 1000)::integer)
     || to_hex(32768 | (p_shard::integer << 4) | ('x' || left(v_random, 1))::bit(4)::integer)
     || right(v_random, 12);
+end
+$function$;
+
+create function pawl.new_run_v1(p_id uuid, p_workflow text, p_input json, p_version integer, p_key text, p_queue text, p_priority integer, p_start_at timestamp with time zone, p_expires_at timestamp with time zone, p_deadline_at timestamp with time zone, p_tags text[])
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return json_strip_nulls(json_build_object(
+    'id', p_id, 'workflow', p_workflow, 'version', coalesce(p_version, 1),
+    'queue', coalesce(p_queue, 'default'), 'priority', coalesce(p_priority, 0),
+    'input', p_input::text, 'key', p_key, 'tags', to_json(p_tags), 'raw', true,
+    'start_ms', "pawl".instant_ms_v1('start_at', p_start_at),
+    'expires_ms', "pawl".instant_ms_v1('expires_at', p_expires_at),
+    'deadline_ms', "pawl".instant_ms_v1('deadline_at', p_deadline_at)));
 end
 $function$;
 
@@ -2292,15 +2435,16 @@ begin
   with born as (
     insert into "pawl".run (shard, id, workflow, version, queue, priority, input, input_notes, key, created_at,
                               start_at, expires_at, deadline_at, parent_id, parent_request, root_id, depth,
-                              tags, retry, raw)
+                              tags, retry, raw, detached, forked_from)
     select p_shard, n.id, n.workflow, n.version, n.queue, n.priority, n.input::json, n.notes::json, n.key, p_now,
            to_timestamp(n.start_ms / 1000.0), to_timestamp(n.expires_ms / 1000.0),
            least(to_timestamp(n.deadline_ms / 1000.0), parent.deadline_at),
            n.parent_id, n.parent_request, coalesce(parent.root_id, parent.id), coalesce(parent.depth + 1, 0),
-           n.tags, n.retry, n.raw
+           n.tags, n.retry, n.raw, n.detached, n.forked_from
       from json_to_recordset(p_runs) as n (id uuid, workflow text, version integer, queue text, priority integer,
              input text, notes text, key text, start_ms float8, expires_ms float8, deadline_ms float8,
-             parent_id uuid, parent_request text, tags text[], retry json, raw boolean)
+             parent_id uuid, parent_request text, tags text[], retry json, raw boolean, detached boolean,
+             forked_from uuid)
       left join lateral (
         select p.id, p.root_id, p.depth, p.deadline_at
           from "pawl".run p
@@ -2450,6 +2594,9 @@ declare
   v_failed uuid[];
   v_epochs integer[];
   v_attempts integer[];
+  v_statuses text[];
+  v_children uuid[];
+  v_free uuid[];
   v_error text := '{"name":"PawlError","code":"WORKER_CRASHED","message":"The worker died while it ran this, as often as the crash limit allows."}';
 begin
   v_runs := array(select l.run_id from "pawl".lease l
@@ -2499,15 +2646,22 @@ begin
   -- Before the parents are told: one of them may be among those given back.
   perform "pawl".return_leases_v1(p_shard, p_now, v_runs);
   if v_failed is not null then
+    v_statuses := array_fill('failed'::text, array[cardinality(v_failed)]);
     perform "pawl".wake_runs_v1(p_shard, p_now, "pawl".finish_runs_v1(p_shard, p_now, v_failed, v_epochs, v_attempts,
-      array_fill('failed'::text, array[cardinality(v_failed)]), null, null,
-      array_fill(v_error, array[cardinality(v_failed)]), null));
+      v_statuses, null, null, array_fill(v_error, array[cardinality(v_failed)]), null));
+    -- Their children are told as in a caller's own transaction: those that somebody is working on hear of it by the hint.
+    v_children := "pawl".cancel_children_v1(p_shard, p_now, "pawl".stopped_children_v1(p_shard, v_failed, v_statuses), v_failed);
+    if v_children is not null then
+      v_free := "pawl".lock_free_runs_v1(p_shard, v_children, true);
+      perform "pawl".wake_runs_v1(p_shard, p_now, nullif(v_free, '{}'));
+      perform "pawl".hint_runs_v1('s', (select array_agg(c) from unnest(v_children) c where c <> all (v_free)));
+    end if;
   end if;
   return query select cardinality(v_runs) - coalesce(cardinality(v_failed), 0), coalesce(cardinality(v_failed), 0);
 end
 $function$;
 
-create function pawl.redrive_runs_v1(p_shard smallint, p_runs uuid[])
+create function pawl.redrive_runs_v1(p_shard smallint, p_runs uuid[], p_ended_ms double precision[], p_fresh boolean)
  RETURNS TABLE(run_id uuid, outcome text)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -2525,24 +2679,40 @@ begin
                    where r.shard = p_shard and r.id = any (p_runs)
                    order by r.id for no key update) r;
   v_now := clock_timestamp();
-  v_redriven := array(select r.id from "pawl".run r
-                       where r.shard = p_shard and r.id = any (p_runs) and r.status <> 'completed');
   return query
-  select i, case when r.id is null then 'missing'
-                 when r.status is null then 'live'
-                 when r.status = 'completed' then 'completed'
-                 else 'redriven' end
-    from (select distinct i from unnest(p_runs) i) i
+  select i.id, case when r.id is null then 'missing'
+                    when r.status is null then 'live'
+                    when r.status = 'completed' and not p_fresh then 'completed'
+                    when floor(extract(epoch from r.ended_at) * 1000)::float8 <> i.ended_ms then 'live'
+                    else 'redriven' end
+    from (select distinct on (i.id) i.id, i.ended_ms from unnest(p_runs, p_ended_ms) i (id, ended_ms)) i
     left join lateral (
-      select r.id, r.status from "pawl".run r where r.shard = p_shard and r.id = i offset 0) r on true;
+      select r.id, r.status, r.ended_at from "pawl".run r where r.shard = p_shard and r.id = i.id offset 0) r on true;
+  v_redriven := array(
+    select distinct r.id
+      from unnest(p_runs, p_ended_ms) i (id, ended_ms)
+     cross join lateral (
+       select r.id, r.status, r.ended_at from "pawl".run r where r.shard = p_shard and r.id = i.id offset 0) r
+     where (p_fresh and r.status is not null or r.status <> 'completed')
+       and (floor(extract(epoch from r.ended_at) * 1000)::float8 <> i.ended_ms) is not true);
   if v_redriven = '{}' then
     return;
   end if;
 
-  -- What was asked of its last life does not concern this one.
+  -- What was asked of its last life does not concern this one. What its parent asked says so even if it was heard.
   update "pawl".inbox i
      set taken_seq = 0
    where i.shard = p_shard and i.run_id = any (v_redriven) and i.taken_seq is null and i.topic in ('cancel', 'pause', 'resume');
+  with asked as materialized (
+    select i.place
+      from (select r.id, r.parent_id from "pawl".run r where r.shard = p_shard and r.id = any (v_redriven) offset 0) r
+     cross join lateral (
+       select i.ctid as place
+         from "pawl".inbox i
+        where i.shard = p_shard and i.run_id = r.id and i.id = "pawl".cancel_from_parent_v1(r.id, r.parent_id)
+          for update) i
+  )
+  update "pawl".inbox i set taken_seq = 0 from asked a where i.ctid = a.place;
   with back as (
     update "pawl".run r
        set status = null, ended_at = null, output = null, output_notes = null, error = null, error_notes = null,
@@ -2560,13 +2730,17 @@ begin
     from back b
     left join gone g on g.run_id = b.id;
 
-  perform "pawl".hear_children_v1(p_shard, v_now, v_redriven);
+  if p_fresh then
+    perform "pawl".forget_children_v1(p_shard, v_now, v_redriven);
+  else
+    perform "pawl".hear_children_v1(p_shard, v_now, v_redriven);
+  end if;
   with life as materialized (
     select r.run_id, r.epoch, "pawl".newest_seq_v1(p_shard, r.run_id) + 1 as seq, r.attempt, r.suspicion
       from unnest(v_rooms) r
   ), fact as (
-    insert into "pawl".event (shard, run_id, seq, at, kind)
-    select p_shard, l.run_id, l.seq, v_now, 'redriven' from life l
+    insert into "pawl".event (shard, run_id, seq, at, kind, data)
+    select p_shard, l.run_id, l.seq, v_now, 'redriven', case when p_fresh then '{"from":"start"}'::json end from life l
   )
   select array_agg((l.run_id, l.epoch, l.seq, l.attempt, 0, 0, l.suspicion, true)::"pawl".room) into v_rooms from life l;
   perform "pawl".put_ready_v1(p_shard, v_now, v_rooms);
@@ -2820,6 +2994,89 @@ begin
 end
 $function$;
 
+create function pawl.signal_or_start(workflow text, key text, signal text, payload json DEFAULT NULL::json, input json DEFAULT NULL::json, idempotency_key text DEFAULT NULL::text, version integer DEFAULT 1, queue text DEFAULT 'default'::text, priority integer DEFAULT 0, start_at timestamp with time zone DEFAULT NULL::timestamp with time zone, expires_at timestamp with time zone DEFAULT NULL::timestamp with time zone, deadline_at timestamp with time zone DEFAULT NULL::timestamp with time zone, tags text[] DEFAULT NULL::text[])
+ RETURNS uuid
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  v_shard constant smallint := 0;
+  v_id uuid := "pawl".new_id_v1(v_shard);
+  v_answer json;
+begin
+  perform "pawl".check_start_v1(signal_or_start.workflow, signal_or_start.input, signal_or_start.version,
+                                  signal_or_start.key, signal_or_start.queue, signal_or_start.tags);
+  perform "pawl".check_name_v1('key', signal_or_start.key);
+  perform "pawl".check_name_v1('signal', signal_or_start.signal);
+  if signal_or_start.idempotency_key is not null then
+    perform "pawl".check_name_v1('idempotency key', signal_or_start.idempotency_key);
+  end if;
+  perform "pawl".check_payload_v1('The signal "' || signal_or_start.signal || '"', signal_or_start.payload);
+
+  v_answer := "pawl".signal_or_start_in_transaction_v1(v_shard,
+    "pawl".new_run_v1(v_id, signal_or_start.workflow, signal_or_start.input, signal_or_start.version, signal_or_start.key,
+                        signal_or_start.queue, signal_or_start.priority, signal_or_start.start_at,
+                        signal_or_start.expires_at, signal_or_start.deadline_at, signal_or_start.tags),
+    null, "pawl".new_id_v1(v_shard), 'signal:' || signal_or_start.signal, signal_or_start.payload::text, null,
+    signal_or_start.idempotency_key);
+  if v_answer ->> 'outcome' = 'conflict' then
+    raise exception 'The key "%" belongs to run %, which has another workflow.', signal_or_start.key, v_answer ->> 'owner_id'
+      using errcode = 'PW002', detail = 'KEY_CONFLICT';
+  end if;
+  if v_answer ->> 'told' = 'ended' then
+    raise exception 'The key "%" belongs to run %, which has ended and takes no more messages.',
+        signal_or_start.key, v_answer ->> 'owner_id'
+      using errcode = 'PW006', detail = 'RUN_ENDED';
+  end if;
+  return (v_answer ->> 'owner_id')::uuid;
+end
+$function$;
+
+create function pawl.signal_or_start_in_transaction_v1(p_shard smallint, p_run json, p_bound_to uuid, p_id uuid, p_topic text, p_data text, p_notes text, p_key text)
+ RETURNS text
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  v_outcome text;
+  v_owner uuid;
+  v_told text;
+begin
+  select f.outcome, f.owner_id into v_outcome, v_owner from "pawl".find_or_start_v1(p_shard, p_run, p_bound_to) f;
+  if v_outcome in ('created', 'found') then
+    v_told := "pawl".tell_in_transaction_v1(p_shard, p_id, v_owner, p_topic, p_data, p_notes, p_key);
+  end if;
+  return json_build_object('outcome', v_outcome, 'owner_id', v_owner, 'told', v_told);
+end
+$function$;
+
+create function pawl.signal_or_start_v1(p_shard smallint, p_run json, p_bound_to uuid, p_id uuid, p_topic text, p_data text, p_notes text, p_key text)
+ RETURNS TABLE(outcome text, owner_id uuid, told text)
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET lock_timeout TO '250ms'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+#variable_conflict use_column
+declare
+  v_outcome text;
+  v_owner uuid;
+  v_told text;
+begin
+  select f.outcome, f.owner_id into v_outcome, v_owner from "pawl".find_or_start_v1(p_shard, p_run, p_bound_to) f;
+  if v_outcome in ('created', 'found') then
+    select t.outcome into v_told
+      from "pawl".tell_runs_v1(p_shard, array[p_id], array[v_owner], array[p_topic], array[p_data], array[p_notes], array[p_key]) t;
+  end if;
+  return query select v_outcome, v_owner, v_told;
+end
+$function$;
+
 create function pawl.start(workflow text, input json DEFAULT NULL::json, version integer DEFAULT 1, key text DEFAULT NULL::text, queue text DEFAULT 'default'::text, priority integer DEFAULT 0, start_at timestamp with time zone DEFAULT NULL::timestamp with time zone, expires_at timestamp with time zone DEFAULT NULL::timestamp with time zone, deadline_at timestamp with time zone DEFAULT NULL::timestamp with time zone, tags text[] DEFAULT NULL::text[], on_conflict text DEFAULT 'return'::text)
  RETURNS uuid
  LANGUAGE plpgsql
@@ -2833,28 +3090,18 @@ declare
   v_outcome text;
   v_owner uuid;
 begin
-  perform "pawl".check_name_v1('workflow', start.workflow);
-  perform "pawl".check_name_v1('queue', coalesce(start.queue, 'default'));
-  if start.key is not null then
-    perform "pawl".check_name_v1('key', start.key);
-  end if;
-  perform "pawl".check_name_v1('tag', t.tag) from unnest(start.tags) t (tag);
-  perform "pawl".check_payload_v1('The input of ' || start.workflow, start.input);
-  if start.version < 1 then
-    raise exception 'The option "version" of start must be from 1 to 2147483647.' using errcode = 'PW005', detail = 'INVALID_OPTION';
-  end if;
+  perform "pawl".check_start_v1(start.workflow, start.input, start.version, start.key, start.queue, start.tags);
   if start.on_conflict not in ('return', 'reject') then
     raise exception 'The option "on_conflict" of start must be ''return'' or ''reject''.' using errcode = 'PW005', detail = 'INVALID_OPTION';
   end if;
+  if start.on_conflict = 'reject' and start.key is null then
+    raise exception 'The option "on_conflict" of start needs a key.' using errcode = 'PW005', detail = 'INVALID_OPTION';
+  end if;
 
   select c.outcome, c.owner_id into v_outcome, v_owner
-    from "pawl".start_runs_v1(v_shard, json_build_array(json_strip_nulls(json_build_object(
-           'id', v_id, 'workflow', start.workflow, 'version', coalesce(start.version, 1),
-           'queue', coalesce(start.queue, 'default'), 'priority', coalesce(start.priority, 0),
-           'input', start.input::text, 'key', start.key, 'tags', to_json(start.tags), 'raw', true,
-           'start_ms', "pawl".instant_ms_v1('start_at', start.start_at),
-           'expires_ms', "pawl".instant_ms_v1('expires_at', start.expires_at),
-           'deadline_ms', "pawl".instant_ms_v1('deadline_at', start.deadline_at)))), start.key is not null, false) c;
+    from "pawl".start_runs_v1(v_shard, json_build_array("pawl".new_run_v1(v_id, start.workflow, start.input, start.version,
+           start.key, start.queue, start.priority, start.start_at, start.expires_at, start.deadline_at, start.tags)),
+           start.key is not null, false) c;
 
   if v_owner is null or v_owner = v_id then
     return v_id;
@@ -2930,7 +3177,7 @@ create function pawl.stopped_children_v1(p_shard smallint, p_runs uuid[], p_stat
  LANGUAGE plpgsql
 AS $function$
 begin
-  if 'cancelled' <> all (p_statuses) and 'timed_out' <> all (p_statuses) then
+  if not p_statuses && '{cancelled,timed_out,failed}' then
     return null;
   end if;
   return array(
@@ -2941,7 +3188,7 @@ begin
          from "pawl".run c
         where c.shard = p_shard and c.parent_id = i.id and c.status is null and c.detached is not true
        offset 0) c
-     where i.status in ('cancelled', 'timed_out'));
+     where i.status in ('cancelled', 'timed_out', 'failed'));
 end
 $function$;
 

@@ -36,9 +36,12 @@ import { createWorker, type StopOptions, type Worker } from "./worker/worker.ts"
 export type { Attempt } from "./client/attempt.ts";
 export type { Client, StartArguments } from "./client/client.ts";
 export type { Health } from "./client/health.ts";
-export type { RedriveFilter, RescheduleOptions } from "./client/operating.ts";
+export type { CancelAllOptions, LiveFilter, RetryFilter } from "./client/by-filter.ts";
+export type { ForkOptions } from "./client/fork-options.ts";
+export type { RescheduleOptions } from "./client/operating.ts";
 export type { Backlog, ListFilter, RunCount, RunCounts, RunPage } from "./client/reading.ts";
 export { ref, type RefOptions } from "./client/ref.ts";
+export type { RunRetryOptions } from "./client/retrying.ts";
 export type {
   ResultOptions,
   RunHandle,
@@ -47,6 +50,7 @@ export type {
   SignalPayload,
 } from "./client/run-handle.ts";
 export type { HistoryEvent, Run } from "./client/run.ts";
+export type { SignalOrStartTerms } from "./client/signal-or-start.ts";
 export type { StartItem, StartManyOptions, StartOptions } from "./client/start-options.ts";
 export { aesGcmCodec, type AesGcmKey, type AesGcmOptions } from "./codec/aes-gcm-codec.ts";
 export type { CancelOptions, SignalOptions } from "./client/telling.ts";
@@ -61,7 +65,7 @@ export type { PayloadCodec, PayloadPlace } from "./core/payload-codec.ts";
 export type { RecordedError } from "./core/recorded-error.ts";
 export { NonRetryableError, RetryAfterError, type RetryAfterOptions } from "./core/retry-error.ts";
 export type { RetryOptions, WorkflowRetryOptions } from "./core/retry.ts";
-export type { EndStatus, RunStatus } from "./core/run-status.ts";
+export type { EndStatus, LiveStatus, RunStatus } from "./core/run-status.ts";
 export type { Transaction } from "./core/transaction.ts";
 export type { InputOf, OutputOf, SignalSchemas, SignalsOf, WorkflowRef } from "./core/workflow-ref.ts";
 export type { MigrateAnswer, MigrateOptions } from "./postgres/migrate.ts";

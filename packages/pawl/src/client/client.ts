@@ -8,17 +8,22 @@ import {
   type SignalsOf,
   type WorkflowRef,
 } from "../core/workflow-ref.ts";
+import { createByFilter, type CancelAllOptions, type LiveFilter, type RetryFilter } from "./by-filter.ts";
 import { createConnection, type ClientDeps } from "./connection.ts";
 import { createEndWatch } from "./end-watch.ts";
-import { createOperating, type RedriveFilter, type RescheduleOptions } from "./operating.ts";
+import type { ForkOptions } from "./fork-options.ts";
+import { createForking } from "./forking.ts";
+import { createOperating, type RescheduleOptions } from "./operating.ts";
 import { createReading, type Backlog, type ListFilter, type RunCounts, type RunPage } from "./reading.ts";
-import type { RunHandle } from "./run-handle.ts";
+import { createRetrying, type RunRetryOptions } from "./retrying.ts";
+import type { RunHandle, SignalName } from "./run-handle.ts";
 import { assertRunId, assertText } from "./run-id.ts";
 import { resultOf } from "./run-result.ts";
 import type { Run } from "./run.ts";
+import { createSignalOrStart, type SignalOrStartTerms } from "./signal-or-start.ts";
 import type { StartItem, StartManyOptions, StartOptions } from "./start-options.ts";
 import { createStarting } from "./starting.ts";
-import { checkSignal, createTelling, type CancelOptions, type SignalOptions } from "./telling.ts";
+import { checkSignal, createTell, createTelling, type CancelOptions, type SignalOptions } from "./telling.ts";
 import { readWorker, type WorkerView } from "./worker-view.ts";
 
 /** What `start` takes after the workflow: an input that may be undefined may be left out. */
@@ -48,6 +53,16 @@ export interface Client {
     items: readonly StartItem<InputOf<Ref>>[],
     options?: StartManyOptions,
   ): Promise<readonly RunHandle<OutputOf<Ref>, SignalsOf<Ref>>[]>;
+  /**
+   * Signals the run that has the key, or starts it with the signal in its inbox, as one: of two at once, one starts the run,
+   * and it hears both. A run that is there keeps its input, version and options, whatever this call says.
+   * @throws {PawlError} `RUN_ENDED` when the key's run has ended: keys are for ever; `KEY_CONFLICT` when it has another
+   * workflow; `INVALID_NAME`, `INVALID_PAYLOAD`, `INVALID_OPTION`, `INVALID_TRANSACTION`, `STORE_UNAVAILABLE`
+   */
+  signalOrStart<Ref extends WorkflowRef, Name extends SignalName<SignalsOf<Ref>>>(
+    workflow: Ref,
+    options: SignalOrStartTerms<Ref, Name>,
+  ): Promise<RunHandle<OutputOf<Ref>, SignalsOf<Ref>>>;
   /** A handle to a run by its id alone. Does not look whether it exists. */
   handle<Ref extends WorkflowRef = WorkflowRef>(
     runId: RunId,
@@ -90,12 +105,34 @@ export interface Client {
   reschedule(runId: RunId, options: RescheduleOptions): Promise<void>;
   /**
    * Gives a run that ended otherwise than by completing another life. What it had finished is kept, what failed is tried
-   * again, and its limits count from zero. Does nothing to a run that lives.
-   * @throws {PawlError} `RUN_ENDED` when it has completed; `RUN_NOT_FOUND`
+   * again, and its limits count from zero. With `from: "start"` it begins anew, also one that completed. Does nothing to a
+   * run that lives, and so is safe to repeat.
+   * @throws {PawlError} `RUN_ENDED` when it has completed; `RUN_NOT_FOUND`, `INVALID_OPTION`
    */
+  retry(runId: RunId, options?: RunRetryOptions): Promise<void>;
+  /** Retries all runs that fit, 500 at a time, and answers how many. Default: all dead letters that are no child runs. @throws {PawlError} `INVALID_OPTION` */
+  retryAll(filter?: RetryFilter, options?: RunRetryOptions): Promise<number>;
+  /** The same as `retry`, in the words of dead letters. */
   redrive(runId: RunId): Promise<void>;
-  /** Redrives all runs that fit, 500 at a time, and answers how many. Default: all dead letters that are no child runs. @throws {PawlError} `INVALID_OPTION` */
-  redriveAll(filter?: RedriveFilter): Promise<number>;
+  /** The same as `retryAll`, in the words of dead letters. */
+  redriveAll(filter?: RetryFilter): Promise<number>;
+  /**
+   * Starts a new run that goes on where this one asked for a step, as if everything before it had happened there: nothing of
+   * that runs again. Works on live and ended runs, which stay as they are. What had begun and not ended by then (other
+   * steps, sleeps, children) begins anew. The fork has no parent, and as long to its deadline as its source had.
+   * @throws {PawlError} `INVALID_OPTION`, which lists the steps, when there is none of this name; `RUN_NOT_FOUND`,
+   * `KEY_CONFLICT`, `INVALID_PAYLOAD` when what came before is larger than 32 MB
+   */
+  fork(runId: RunId, options: ForkOptions): Promise<RunHandle>;
+  /**
+   * Asks all live runs that fit to stop, and answers how many it asked. Runs that end meanwhile are left out; those that are
+   * started meanwhile may be. @throws {PawlError} `INVALID_OPTION`
+   */
+  cancelAll(filter: LiveFilter, options?: CancelAllOptions): Promise<number>;
+  /** Pauses all live runs that fit, and answers how many. @throws {PawlError} `INVALID_OPTION` */
+  pauseAll(filter: LiveFilter): Promise<number>;
+  /** Resumes all paused runs that fit, and answers how many. @throws {PawlError} `INVALID_OPTION` */
+  resumeAll(filter: LiveFilter): Promise<number>;
   /** Workers that are registered, and those that ended within the last hour; newest first, 1,000 at most. */
   workers(): Promise<readonly WorkerView[]>;
   /** Whoever still waits for a result gets `CLOSED`. The runs go on. */
@@ -114,9 +151,13 @@ export function createClient(deps: ClientDeps): Client {
   const { store, payloads, call } = connection;
   const ends = createEndWatch(deps);
   const starting = createStarting(connection);
-  const telling = createTelling(connection);
+  const tell = createTell(connection);
+  const telling = createTelling(tell);
   const reading = createReading(connection);
-  const operating = createOperating(connection, reading);
+  const operating = createOperating(connection);
+  const retry = createRetrying(connection);
+  const fork = createForking(connection);
+  const signalOrStart = createSignalOrStart(connection);
 
   const untypedHandle = (runId: RunId, workflow?: WorkflowRef): RunHandle => ({
     id: runId,
@@ -138,7 +179,9 @@ export function createClient(deps: ClientDeps): Client {
     pause: () => telling.pause(runId),
     resume: () => telling.resume(runId),
     reschedule: (options) => operating.reschedule(runId, options),
-    redrive: () => operating.redrive(runId),
+    retry: (options) => retry(runId, options),
+    redrive: () => retry(runId),
+    fork: async (options) => untypedHandle(await fork(runId, options), workflow),
     attempts: () => reading.attempts(runId),
     history: () => reading.history(runId),
   });
@@ -158,6 +201,9 @@ export function createClient(deps: ClientDeps): Client {
       const runIds = await starting.startMany(workflow, items, options);
       return runIds.map((runId) => handle(runId, workflow));
     },
+    async signalOrStart(workflow, options) {
+      return handle(await signalOrStart(workflow, options), workflow);
+    },
     handle,
     get: (runId) => reading.get(runId),
     list: (filter) => reading.list(filter),
@@ -174,6 +220,10 @@ export function createClient(deps: ClientDeps): Client {
     backlog: () => reading.backlog(),
     ...telling,
     ...operating,
+    ...createByFilter(connection, reading.find, tell),
+    retry,
+    redrive: (runId) => retry(runId),
+    fork: async (runId, options) => handle(await fork(runId, options)),
     async workers() {
       const filter = { endedWithinMs: 3_600_000, limit: 1_000 };
       return (await call(() => store.listWorkers(filter))).map(readWorker);

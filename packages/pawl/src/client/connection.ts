@@ -27,7 +27,7 @@ export interface ClientDeps extends LoopSeams {
 }
 
 /** Where a call that only adds something goes: to the store, or into the caller's transaction. */
-export interface Place extends Pick<Store, "createRuns" | "tell"> {
+export interface Place extends Pick<Store, "createRuns" | "tell" | "signalOrStart"> {
   /** Learns the store's time. */
   learn(): Promise<void>;
 }
@@ -64,6 +64,7 @@ export function createConnection(deps: ClientDeps): Connection {
     learn: () => call(() => storeClock.learn()),
     createRuns: (runs) => call(() => store.createRuns(runs)),
     tell: (message) => call(() => store.tell(message)),
+    signalOrStart: (asked) => call(() => store.signalOrStart(asked)),
   };
 
   return {
@@ -86,6 +87,7 @@ export function createConnection(deps: ClientDeps): Connection {
         },
         createRuns: (runs) => within.createRuns(runs),
         tell: (message) => within.tell(message),
+        signalOrStart: (asked) => within.signalOrStart(asked),
       };
     },
     breathe: () => delay(deps.timers, 0),

@@ -4,18 +4,14 @@ import type { RunId } from "../core/ids.ts";
 import { isDate } from "../core/instant.ts";
 import {
   checkDuration,
-  checkFlag,
   checkInteger,
-  checkOneOf,
   checkOptions,
   exclude,
   invalidOption,
   type Rule,
 } from "../core/options.ts";
 import { placeOfMessage } from "../core/payload-codec.ts";
-import { endStatuses } from "../core/run-status.ts";
 import type { Connection } from "./connection.ts";
-import { filterChecks, type ListFilter, type Reading } from "./reading.ts";
 import { assertRunId, ended, notFound } from "./run-id.ts";
 import { checkReason } from "./telling.ts";
 
@@ -28,30 +24,11 @@ export interface RescheduleOptions {
   readonly delay?: Duration;
 }
 
-/** Which runs to redrive: as for `list`, all of those that ended with this status. */
-export interface RedriveFilter extends Omit<ListFilter, "status" | "before" | "limit"> {
-  /** Default `failed`: the dead letters. */
-  readonly status?: "failed" | "cancelled" | "timed_out" | "expired";
-  /** At most so many, newest first. Default: all. */
-  readonly limit?: number;
-  /**
-   * True: child runs too. Default false: a parent that is redriven starts its failed children anew, and what they do would
-   * be done twice.
-   */
-  readonly children?: boolean;
-}
-
-/** What operators do to runs. */
+/** What operators do to a run. */
 export interface Operating {
   terminate(runId: RunId, reason?: string): Promise<void>;
-  redrive(runId: RunId): Promise<void>;
-  redriveAll(filter?: RedriveFilter): Promise<number>;
   reschedule(runId: RunId, options: RescheduleOptions): Promise<void>;
 }
-
-const runsPerRedrive = 500;
-
-const checkStopped = checkOneOf(...endStatuses.filter((status) => status !== "completed"));
 
 const somethingToDo: Rule = {
   of: ["priority", "at", "delay"],
@@ -61,7 +38,7 @@ const somethingToDo: Rule = {
       : { kind: "said", option: "at", message: "reschedule needs one of priority, at and delay." },
 };
 
-export function createOperating(connection: Connection, { list }: Reading): Operating {
+export function createOperating(connection: Connection): Operating {
   const { store, storeClock, payloads, call } = connection;
 
   return {
@@ -72,35 +49,6 @@ export function createOperating(connection: Connection, { list }: Reading): Oper
       const said = { reason: reason ?? null, terminated: true };
       const data = payloads.encode(said, placeOfMessage(runId, "cancel"), "The reason");
       if ((await call(() => store.terminate(runId, data))) === "missing") throw notFound(runId);
-    },
-    async redrive(runId) {
-      assertRunId(runId);
-      const answer = (await call(() => store.redrive([runId]))).get(runId) ?? "missing";
-      if (answer === "missing") throw notFound(runId);
-      if (answer === "completed") throw ended(runId, "has completed: there is nothing left to do");
-    },
-    async redriveAll(options = {}) {
-      const checks = {
-        ...filterChecks,
-        status: checkStopped,
-        children: checkFlag,
-        limit: checkInteger(1, Number.MAX_SAFE_INTEGER),
-      };
-      const given = checkOptions<RedriveFilter>("redriveAll", options, checks);
-      const { status = "failed", limit = Number.MAX_SAFE_INTEGER, children = false, ...filter } = given;
-      let redriven = 0;
-      let before: RunId | null = null;
-      for (;;) {
-        const size = Math.min(runsPerRedrive, limit - redriven);
-        if (size <= 0) return redriven;
-        const from: { readonly before?: RunId } = before === null ? {} : { before };
-        const page = await list({ ...filter, status, limit: size, ...from });
-        const ids = page.runs.flatMap(({ id, parentId }) => (children || parentId === null ? [id] : []));
-        const answers = ids.length === 0 ? [] : [...(await call(() => store.redrive(ids))).values()];
-        redriven += answers.filter((answer) => answer === "redriven").length;
-        before = page.next;
-        if (before === null) return redriven;
-      }
     },
     async reschedule(runId, options) {
       assertRunId(runId);

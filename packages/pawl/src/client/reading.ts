@@ -63,6 +63,10 @@ export interface Backlog {
 export interface Reading {
   get(runId: RunId): Promise<Run | null>;
   readonly list: (filter?: ListFilter) => Promise<RunPage>;
+  /** The same as they are stored: what no codec here can read is no hindrance. */
+  readonly find: (
+    filter: ListFilter,
+  ) => Promise<{ readonly records: readonly RunRecord[]; readonly next: RunId | null }>;
   deadLetters(filter?: Omit<ListFilter, "status">): Promise<RunPage>;
   counts(): Promise<RunCounts>;
   backlog(): Promise<readonly Backlog[]>;
@@ -77,34 +81,39 @@ const callsPerPage = 10;
 const mostCounted = 10_000;
 
 export function createReading({ store, payloads, call }: Connection): Reading {
-  const find = async (runId: RunId): Promise<RunRecord | null> => {
+  const findRun = async (runId: RunId): Promise<RunRecord | null> => {
     assertText(runId);
     return isRunId(runId) ? call(() => store.getRun(runId)) : null;
   };
 
-  const list = async (filter: ListFilter): Promise<RunPage> => {
+  const find: Reading["find"] = async (filter) => {
     const { key, ...wanted } = readFilter(filter);
     if (key !== undefined) {
       const runId = await call(() => store.findKey(key));
       const record = runId === null ? null : await call(() => store.getRun(runId));
-      const runs = record !== null && matches(record, wanted) ? [readRun(record, payloads)] : [];
-      return { runs, next: null };
+      return { records: record !== null && matches(record, wanted) ? [record] : [], next: null };
     }
-    const runs: Run[] = [];
+    const records: RunRecord[] = [];
     let next: RunId | null = wanted.before ?? null;
     for (let calls = 0; calls < callsPerPage; calls++) {
-      const limit = wanted.limit - runs.length;
+      const limit = wanted.limit - records.length;
       const from = next === null ? {} : { before: next };
       const page = await call(() => store.listRuns({ ...wanted, ...from, limit, look: looksPerCall }));
-      runs.push(...page.runs.map((record) => readRun(record, payloads)));
+      records.push(...page.runs);
       ({ next } = page);
-      if (next === null || runs.length === wanted.limit) break;
+      if (next === null || records.length === wanted.limit) break;
     }
-    return { runs, next };
+    return { records, next };
+  };
+
+  const list = async (filter: ListFilter): Promise<RunPage> => {
+    const { records, next } = await find(filter);
+    return { runs: records.map((record) => readRun(record, payloads)), next };
   };
 
   return {
     list: (filter = {}) => list(filter),
+    find,
     async deadLetters(filter = {}) {
       return list({
         ...checkOptions("deadLetters", filter, { ...filterChecks, ...pageChecks }),
@@ -112,7 +121,7 @@ export function createReading({ store, payloads, call }: Connection): Reading {
       });
     },
     async get(runId) {
-      const record = await find(runId);
+      const record = await findRun(runId);
       return record === null ? null : readRun(record, payloads);
     },
     async counts() {
@@ -126,20 +135,20 @@ export function createReading({ store, payloads, call }: Connection): Reading {
       return lanes.map((lane) => ({ ...lane, oldestAt: new Date(lane.oldestAt) }));
     },
     async status(runId) {
-      const record = await find(runId);
+      const record = await findRun(runId);
       if (record === null) throw notFound(runId);
       return record.status;
     },
     async attempts(runId) {
       assertRunId(runId);
       const attempts = await call(() => store.listAttempts(runId));
-      if (attempts.length === 0 && (await find(runId)) === null) throw notFound(runId);
+      if (attempts.length === 0 && (await findRun(runId)) === null) throw notFound(runId);
       return attempts.map((attempt) => readAttempt(runId, attempt, payloads));
     },
     async history(runId) {
       assertRunId(runId);
       const events = await call(() => store.loadHistory(runId, 0));
-      if (events.length === 0 && (await find(runId)) === null) throw notFound(runId);
+      if (events.length === 0 && (await findRun(runId)) === null) throw notFound(runId);
       return readHistory(runId, events, payloads);
     },
   };

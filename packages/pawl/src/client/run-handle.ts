@@ -3,7 +3,9 @@ import type { RunId } from "../core/ids.ts";
 import type { RunStatus } from "../core/run-status.ts";
 import type { SignalSchemas } from "../core/workflow-ref.ts";
 import type { Attempt } from "./attempt.ts";
+import type { ForkOptions } from "./fork-options.ts";
 import type { RescheduleOptions } from "./operating.ts";
+import type { RunRetryOptions } from "./retrying.ts";
 import type { HistoryEvent } from "./run.ts";
 import type { CancelOptions, SignalOptions } from "./telling.ts";
 
@@ -60,8 +62,15 @@ export interface RunHandle<Output = unknown, Signals extends SignalSchemas = Sig
   resume(): Promise<void>;
   /** Changes priority or time of a run that waits to be claimed. @throws {PawlError} `RUN_BEGUN`, `RUN_ENDED`, `RUN_NOT_FOUND` */
   reschedule(options: RescheduleOptions): Promise<void>;
-  /** Gives it another life if it ended otherwise than by completing. @throws {PawlError} `RUN_ENDED`, `RUN_NOT_FOUND` */
+  /**
+   * Gives it another life if it ended otherwise than by completing, or however it ended with `from: "start"`.
+   * @throws {PawlError} `RUN_ENDED`, `RUN_NOT_FOUND`, `INVALID_OPTION`
+   */
+  retry(options?: RunRetryOptions): Promise<void>;
+  /** The same as `retry`, in the words of dead letters. */
   redrive(): Promise<void>;
+  /** Starts a new run that goes on from a step of this one. @throws {PawlError} as `pawl.fork` */
+  fork(options: ForkOptions): Promise<RunHandle<Output, Signals>>;
   /** Its finished attempts, oldest first. @throws {PawlError} `RUN_NOT_FOUND` */
   attempts(): Promise<readonly Attempt[]>;
   /** Everything that has happened to it, oldest first. @throws {PawlError} `RUN_NOT_FOUND` */

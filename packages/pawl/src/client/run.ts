@@ -19,6 +19,8 @@ export interface Run {
   readonly tags: readonly string[];
   readonly parentId: RunId | null;
   readonly rootId: RunId;
+  /** The run that it was forked from. */
+  readonly forkedFrom: RunId | null;
   /** Number of the execution it is in, or was in last, from 1. */
   readonly attempt: number;
   /** Who executes it now. */
@@ -60,7 +62,7 @@ export interface HistoryEvent {
 /** @throws {PawlError} `CODEC_MISSING`, `CODEC_FAILED` */
 export function readRun(record: RunRecord, payloads: Payloads): Run {
   const { id, error } = record;
-  const { epoch: _, depth: __, parkReason: ___, ...seen } = record;
+  const { epoch: _, depth: __, parkReason: ___, retry: ____, ...seen } = record;
   return {
     ...seen,
     dueAt: dateOf(record.dueAt),

@@ -68,6 +68,20 @@ export interface StartManyOptions extends SharedStartOptions, TransactionOption 
 export type StartItem<Input> = OwnStartOptions &
   (undefined extends Input ? { readonly input?: Input } : { readonly input: Input });
 
+/** Of a `signalOrStart`, whatever its workflow. */
+export interface SignalOrStartOptions extends Omit<OwnStartOptions, "onConflict">, TransactionOption {
+  /** The run that has it is signalled, or started with it: one run per key, for ever. */
+  readonly key: string;
+  /** The name of the signal. */
+  readonly signal: string;
+  /** What the signal carries. */
+  readonly payload?: unknown;
+  /** The sender's retries with one key are one signal. Default: none, every call sends one. */
+  readonly idempotencyKey?: string;
+  /** What a run that is started gets. One that is there keeps its own. */
+  readonly input?: unknown;
+}
+
 const checkInstant: Check = (value) => (isDate(value) ? null : "must be a valid Date");
 
 const sharedChecks = {
@@ -95,6 +109,15 @@ const startsFirst: Rule = {
       : null,
 };
 
+/** Without a key there is nothing to be in conflict with. */
+const conflictNeedsKey: Rule = {
+  of: ["onConflict", "key"],
+  check: ({ onConflict, key }) =>
+    onConflict !== undefined && key === undefined
+      ? { kind: "wrong", option: "onConflict", fault: 'needs a "key"' }
+      : null,
+};
+
 const rules = [
   exclude("delay", "at"),
   exclude("timeout", "deadline"),
@@ -104,7 +127,7 @@ const rules = [
 
 /** @throws {PawlError} `INVALID_OPTION`, `INVALID_TRANSACTION` */
 export function readStartOptions(options: StartOptions): StartOptions {
-  const given = checkOptions("start", options, { ...ownChecks, tx }, { rules });
+  const given = checkOptions("start", options, { ...ownChecks, tx }, { rules: [...rules, conflictNeedsKey] });
   if (given.tx !== undefined) assertTransaction("start", given.tx);
   return given;
 }
@@ -119,5 +142,23 @@ export function readStartManyOptions(options: StartManyOptions): StartManyOption
 /** @throws {PawlError} `INVALID_OPTION`, which says which item it is */
 export function readStartItem(item: StartItem<unknown>, index: number): StartItem<unknown> {
   const input: Check = () => null;
-  return checkOptions(`startMany's item ${index}`, item, { ...ownChecks, input }, { rules });
+  const checks = { ...ownChecks, input };
+  return checkOptions(`startMany's item ${index}`, item, checks, { rules: [...rules, conflictNeedsKey] });
+}
+
+/**
+ * What starts the run if there is none, and what is signalled in any case.
+ * @throws {PawlError} `INVALID_OPTION`, `INVALID_TRANSACTION`
+ */
+export function readSignalOrStart(options: SignalOrStartOptions): SignalOrStartOptions {
+  const any: Check = () => null;
+  const { onConflict: _, ...checks } = ownChecks;
+  const given = checkOptions(
+    "signalOrStart",
+    options,
+    { ...checks, tx, input: any, payload: any, signal: checkName, idempotencyKey: checkName },
+    { rules, required: ["key", "signal"] },
+  );
+  if (given.tx !== undefined) assertTransaction("signalOrStart", given.tx);
+  return given;
 }

@@ -39,15 +39,18 @@ export const checkReason: Check = (value) =>
     ? null
     : `must be a text of at most ${longestReason} characters`;
 
-export function createTelling(connection: Connection): Telling {
+/** Sends a message. @throws {PawlError} `RUN_NOT_FOUND` */
+export type Tell = (
+  runId: RunId,
+  topic: Topic,
+  data?: unknown,
+  options?: SignalOptions,
+) => Promise<TellAnswer>;
+
+export function createTell(connection: Connection): Tell {
   const { ids, payloads } = connection;
 
-  const tell = async (
-    runId: RunId,
-    topic: Topic,
-    data?: unknown,
-    { idempotencyKey, tx }: SignalOptions = {},
-  ): Promise<TellAnswer> => {
+  return async (runId, topic, data, { idempotencyKey, tx } = {}) => {
     if (tx !== undefined) assertTransaction(topic === "cancel" ? "cancel" : "signal", tx);
     assertRunId(runId);
     const payload = payloads.encode(data, placeOfMessage(runId, topic), `The payload of ${topic}`);
@@ -64,7 +67,9 @@ export function createTelling(connection: Connection): Telling {
     if (answer === "missing") throw notFound(runId);
     return answer;
   };
+}
 
+export function createTelling(tell: Tell): Telling {
   const tellLive = async (...args: Parameters<typeof tell>): Promise<void> => {
     if ((await tell(...args)) === "ended") throw ended(args[0], "has ended and takes no more messages");
   };

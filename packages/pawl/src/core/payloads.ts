@@ -25,8 +25,8 @@ export interface Payloads {
   /** The same for JSON that lay in other JSON, and was parsed with it. */
   decodeParsed(value: unknown, notes: unknown, place: PayloadPlace): unknown;
   decodeError(payload: Payload, place: PayloadPlace): Error;
-  /** For another place; as it is where no codec has bound it to its own. */
-  move(payload: Payload | null, from: PayloadPlace, to: PayloadPlace): Payload | null;
+  /** For another place; as it is where no codec has bound it to its own. `isCompared` as for `seal`. */
+  move(payload: Payload | null, from: PayloadPlace, to: PayloadPlace, isCompared?: boolean): Payload | null;
 }
 
 export interface PayloadsOptions {
@@ -79,11 +79,14 @@ export function createPayloads({ maxBytes = defaultPayloadBytes, codec }: Payloa
     decode: decodePayload,
     decodeParsed: decodeSealed,
     decodeError: (payload, place) => revive(decodePayload(payload, place) as RecordedError),
-    move(payload, from, to) {
+    move(payload, from, to, isCompared) {
       const notes: unknown =
         payload?.notes === undefined || payload.notes === null ? null : JSON.parse(payload.notes);
       if (payload === null || !isSealed(notes)) return payload;
-      return seal(open(JSON.parse(payload.json), notes.codec, from), to);
+      const there = JSON.parse(payload.json) as object;
+      const moved = seal(open(there, notes.codec, from), to, isCompared);
+      // What stays readable beside it, such as the kind of an error, goes along.
+      return moved && { ...moved, json: JSON.stringify({ ...there, ...(JSON.parse(moved.json) as object) }) };
     },
   };
 }

@@ -4,9 +4,10 @@ export type EndStatus = (typeof endStatuses)[number];
 
 /** What people see of a run that has not ended: it follows from the room that holds it. */
 export const liveStatuses = ["pending", "running", "waiting", "paused", "blocked"] as const;
+export type LiveStatus = (typeof liveStatuses)[number];
 
 /** What people see of a run. */
-export type RunStatus = (typeof liveStatuses)[number] | EndStatus;
+export type RunStatus = LiveStatus | EndStatus;
 
 export function isEnded(status: RunStatus): status is EndStatus {
   return (endStatuses as readonly string[]).includes(status);

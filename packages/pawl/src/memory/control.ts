@@ -1,10 +1,17 @@
 import { cancelError } from "../core/cancel-error.ts";
 import type { RunId } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
-import type { Rescheduling } from "../store/run-record.ts";
-import type { RedriveAnswer } from "../store/store.ts";
+import type { Rescheduling, RunEnd } from "../store/run-record.ts";
+import type { RedriveAnswer, RedriveTerms } from "../store/store.ts";
 import { closeRun, tellParent } from "./close-run.ts";
-import { hasUnread, removeMessage, takeMessage } from "./inbox.ts";
+import {
+  cancelFromParentId,
+  dismissMessage,
+  hasUnread,
+  putMessage,
+  removeMessage,
+  takeMessage,
+} from "./inbox.ts";
 import { errorCodeOf } from "./read.ts";
 import { appendEvent } from "./record.ts";
 import { earliest, moveToParked, moveToReady, numbersOf } from "./rooms.ts";
@@ -36,38 +43,51 @@ export function terminate(
   return "terminated";
 }
 
-export function redrive(state: State, runIds: readonly RunId[]): ReadonlyMap<RunId, RedriveAnswer> {
+export function redrive(
+  state: State,
+  runIds: readonly RunId[],
+  terms: RedriveTerms = {},
+): ReadonlyMap<RunId, RedriveAnswer> {
   const ends = new Map<Run, EndedRun>();
   const answers = new Map<RunId, RedriveAnswer>();
   for (const runId of new Set(runIds)) {
     const run = state.runs.get(runId);
-    answers.set(runId, answerRedrive(run));
-    if (!run?.end || run.end.status === "completed") continue;
+    const answer = answerRedrive(run, terms);
+    answers.set(runId, answer);
+    if (answer !== "redriven" || !run?.end) continue;
     ends.set(run, run.end);
     run.end = null;
   }
   // Only now: a child may be among them.
-  for (const [run, end] of ends) revive(state, run, end);
+  for (const run of ends.keys()) forgetOrders(state, run);
+  for (const [run, end] of ends) revive(state, run, end, terms.from === "start");
   return answers;
 }
 
-function answerRedrive(run: Run | undefined): RedriveAnswer {
+function answerRedrive(run: Run | undefined, { from, endedAt }: RedriveTerms): RedriveAnswer {
   if (!run) return "missing";
   if (!run.end) return "live";
-  return run.end.status === "completed" ? "completed" : "redriven";
+  if (run.end.status === "completed" && from !== "start") return "completed";
+  return run.end.endedAt === (endedAt?.get(run.id) ?? run.end.endedAt) ? "redriven" : "live";
 }
 
-function revive(state: State, run: Run, end: EndedRun): void {
+/** What was asked of its last life does not concern this one. */
+function forgetOrders(state: State, run: Run): void {
   for (const { id, topic } of run.unread.list()) {
-    // What was asked of its last life does not concern this one.
     if (topic === "cancel" || topic === "pause" || topic === "resume") takeMessage(state, run, id, 0);
   }
+  if (run.parentId !== null) dismissMessage(state, run, cancelFromParentId(run.id, run.parentId));
+}
+
+function revive(state: State, run: Run, end: EndedRun, isFresh: boolean): void {
   run.startAt = null;
   run.expiresAt = null;
   if (run.deadlineAt !== null && run.deadlineAt <= state.now()) run.deadlineAt = null;
-  hearChildren(state, run);
+  if (isFresh) forgetChildren(state, run);
+  else hearChildren(state, run);
   const seq = run.newestSeq + 1;
-  appendEvent(state, run, { seq, kind: "redriven", name: null, data: null });
+  const data = isFresh ? { json: `{"from":"start"}`, notes: null } : null;
+  appendEvent(state, run, { seq, kind: "redriven", name: null, data });
   moveToReady(
     state,
     run,
@@ -87,7 +107,7 @@ function revive(state: State, run: Run, end: EndedRun): void {
 function hearChildren(state: State, run: Run): void {
   for (const childId of [...run.childIds].sort(compareText)) {
     const child = runOf(state, childId);
-    const { end } = child;
+    const end = child.end ?? (isStopping(child, run.id) ? cancelled : null);
     if (end !== null) tellParent(state, run, child, end);
     const message = run.inbox.get(childId);
     if (message === undefined || message.takenSeq !== null) continue;
@@ -96,6 +116,23 @@ function hearChildren(state: State, run: Run): void {
     if (end === null) removeMessage(state, run, childId);
     else if (end.status !== "completed")
       appendEvent(state, run, { seq, kind: "child_ended", name, data, takes: childId });
+  }
+}
+
+/** What a child counts as that was asked to stop with its parent, and has not ended when its parent lives again. */
+const cancelled: RunEnd = { status: "cancelled", output: null, error: null };
+
+function isStopping(child: Run, parentId: RunId): boolean {
+  const asked = child.inbox.get(cancelFromParentId(child.id, parentId));
+  return asked !== undefined && asked.takenSeq !== 0;
+}
+
+/** Keeps what its children have told, and will tell, from a life that has not started them. */
+function forgetChildren(state: State, run: Run): void {
+  for (const id of run.childIds) {
+    const name = runOf(state, id).parentRequest;
+    putMessage(state, run, { id, topic: "child", name, data: null, idempotencyKey: null });
+    takeMessage(state, run, id, 0);
   }
 }
 

@@ -54,6 +54,8 @@ function addRun(state: State, wanted: NewRun): void {
     parentRequest: wanted.parent?.request ?? null,
     rootId: parent?.rootId ?? wanted.id,
     depth: parent ? parent.depth + 1 : 0,
+    isDetached: wanted.isDetached,
+    forkedFrom: wanted.forkedFrom,
     createdAt: state.now(),
     room: null,
     end: null,

@@ -51,7 +51,14 @@ export function isTold(run: Run, wants: readonly string[]): boolean {
   return hasUnread(run) && run.unread.list().some((message) => wants.includes(message.topic));
 }
 
-/** The message by which a run that was cancelled cancels its child. */
+/** Lets a message count as taken by no event, whoever took it. */
+export function dismissMessage(state: State, run: Run, id: string): void {
+  takeMessage(state, run, id, 0);
+  const message = run.inbox.get(id);
+  if (message !== undefined) message.takenSeq = 0;
+}
+
+/** The message by which a run that is stopped or fails cancels its child. */
 export function cancelFromParentId(childId: RunId, parentId: RunId): string {
   return childId.slice(0, -12) + parentId.slice(-12);
 }

@@ -6,10 +6,12 @@ import { begin, claimRuns } from "./claim.ts";
 import { redrive, reschedule, terminate } from "./control.ts";
 import { createRuns } from "./create.ts";
 import { end, release } from "./end.ts";
+import { fork } from "./fork.ts";
 import { createHintBox, type Deliver } from "./hint-box.ts";
 import { park } from "./park.ts";
 import { countRuns, getEnds, getRun, listAttempts, listRuns, loadHistory, readBacklog } from "./read.ts";
 import { readInbox, record } from "./record.ts";
+import { signalOrStart } from "./signal-or-start.ts";
 import { takeSnapshot } from "./snapshot.ts";
 import { createState, type State } from "./state.ts";
 import { sweep } from "./sweep.ts";
@@ -60,9 +62,11 @@ export function storeOf(state: State): MemoryStore {
     end: (ending) => transition(() => end(state, ending)),
     release: (lease) => transition(() => release(state, lease)),
     tell: (message) => transition(() => tell(state, message)),
+    signalOrStart: (call) => transition(() => signalOrStart(state, call)),
     wakeTold: (runIds) => transition(() => wakeTold(state, runIds)),
     terminate: (runId, data) => transition(() => terminate(state, runId, data)),
-    redrive: (runIds) => transition(() => redrive(state, runIds)),
+    redrive: (runIds, terms) => transition(() => redrive(state, runIds, terms)),
+    fork: (run, history) => transition(() => fork(state, run, history)),
     reschedule: (rescheduling) => transition(() => reschedule(state, rescheduling)),
     wakeDue: (limit) => transition(() => wakeDue(state, limit)),
     registerWorker: (worker) => transition(() => registerWorker(state, worker)),

@@ -148,6 +148,8 @@ function recordOf(run: Run): RunRecord {
     parentId: run.parentId,
     rootId: run.rootId,
     depth: run.depth,
+    forkedFrom: run.forkedFrom,
+    retry: run.retry,
     epoch: room?.epoch ?? end?.epoch ?? 0,
     attempt: room?.attempt ?? end?.attempt ?? 1,
     workerId: room?.kind === "lease" ? room.workerId : null,

@@ -54,6 +54,8 @@ function snapshotRun(run: Run): StoreSnapshot["runs"][number] {
     parentRequest: run.parentRequest,
     rootId: run.rootId,
     depth: run.depth,
+    isDetached: run.isDetached,
+    forkedFrom: run.forkedFrom,
     createdAt: run.createdAt,
     status: end?.status ?? null,
     output: snapshotPayload(end?.output ?? null),

@@ -87,6 +87,8 @@ export interface Run {
   readonly parentRequest: string | null;
   readonly rootId: RunId;
   readonly depth: number;
+  readonly isDetached: boolean;
+  readonly forkedFrom: RunId | null;
   readonly createdAt: number;
 
   /** Null once it has ended. */

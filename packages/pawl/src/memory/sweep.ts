@@ -1,7 +1,7 @@
 import type { RunId } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
 import type { SweepAnswer, SweepRequest } from "../store/worker-record.ts";
-import { closeRun } from "./close-run.ts";
+import { closeRun, leaveForGood, stopChildren } from "./close-run.ts";
 import { isTold } from "./inbox.ts";
 import { appendEvent } from "./record.ts";
 import { earliest, giveBack, moveToReady, numbersOf } from "./rooms.ts";
@@ -53,6 +53,7 @@ function recoverRuns(state: State, limit: number): { readonly recovered: number;
     else told.push(...recoverCrashed(state, run, room, room.begunAt));
     if (run.end) failed += 1;
   }
+  for (const { run } of orphans) told.push(...stopChildren(state, run));
   // Now that all have left their dead holders: a parent may be among them.
   wake(state, told);
   return { recovered: orphans.length - failed, failed };
@@ -77,7 +78,7 @@ function recoverCrashed(state: State, run: Run, room: LeaseRoom, beganAt: number
 
   if (isSpent(state, room)) {
     appendEvent(state, run, { seq: seq + 1, kind: "failed", name: null, data: crashedError });
-    return closeRun(state, run, { status: "failed", output: null, error: crashedError });
+    return leaveForGood(state, run, { status: "failed", output: null, error: crashedError });
   }
   const numbers = { ...numbersOf(room), lastSeq: seq, attempt: room.attempt + 1, crashes, suspicion };
   moveToReady(state, run, numbers, true);

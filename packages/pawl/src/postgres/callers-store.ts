@@ -13,6 +13,12 @@ import {
   tellInTransaction,
   tellInTransactionValues,
 } from "./transitions/in-transaction.ts";
+import {
+  decodeSignalOrStart,
+  signalOrStartInTransaction,
+  type SignalOrStartRow,
+  signalOrStartValues,
+} from "./transitions/signal-or-start.ts";
 
 /** The store inside a caller's transaction: uses that connection and no other. */
 export function createCallersStore(tx: Transaction, schema: SchemaName, clock: string): CallersStore {
@@ -44,6 +50,10 @@ export function createCallersStore(tx: Transaction, schema: SchemaName, clock: s
     },
     async tell(message) {
       return (await ask(tellInTransaction, tellInTransactionValues(message))) as TellAnswer;
+    },
+    async signalOrStart(call) {
+      const answer = await ask(signalOrStartInTransaction, signalOrStartValues(call));
+      return decodeSignalOrStart(JSON.parse(answer) as SignalOrStartRow);
     },
   };
 }

@@ -29,6 +29,7 @@ create table {schema}.run (
   id              uuid        not null,
   parent_id       uuid,
   root_id         uuid,                            -- null: the run is its own root
+  forked_from     uuid,                            -- the run whose history it began with
   created_at      timestamptz not null,
   start_at        timestamptz,                     -- not claimable before; null: at once
   expires_at      timestamptz,                     -- ends as expired unless begun by then
@@ -40,7 +41,7 @@ create table {schema}.run (
   epoch           integer,                         -- of its last holder, once it has ended
   attempt         integer,                         -- its last one, once it has ended
   shard           smallint    not null,
-  detached        boolean,                         -- a child that outlives its parent's cancel
+  detached        boolean,                         -- a child that goes on when its parent is stopped or fails
   raw             boolean,                         -- true: its input has not been parsed by its workflow yet
   workflow        text        not null,
   queue           text        not null,
@@ -339,15 +340,16 @@ begin
   with born as (
     insert into {schema}.run (shard, id, workflow, version, queue, priority, input, input_notes, key, created_at,
                               start_at, expires_at, deadline_at, parent_id, parent_request, root_id, depth,
-                              tags, retry, raw)
+                              tags, retry, raw, detached, forked_from)
     select p_shard, n.id, n.workflow, n.version, n.queue, n.priority, n.input::json, n.notes::json, n.key, p_now,
            to_timestamp(n.start_ms / 1000.0), to_timestamp(n.expires_ms / 1000.0),
            least(to_timestamp(n.deadline_ms / 1000.0), parent.deadline_at),
            n.parent_id, n.parent_request, coalesce(parent.root_id, parent.id), coalesce(parent.depth + 1, 0),
-           n.tags, n.retry, n.raw
+           n.tags, n.retry, n.raw, n.detached, n.forked_from
       from json_to_recordset(p_runs) as n (id uuid, workflow text, version integer, queue text, priority integer,
              input text, notes text, key text, start_ms float8, expires_ms float8, deadline_ms float8,
-             parent_id uuid, parent_request text, tags text[], retry json, raw boolean)
+             parent_id uuid, parent_request text, tags text[], retry json, raw boolean, detached boolean,
+             forked_from uuid)
       left join lateral (
         select p.id, p.root_id, p.depth, p.deadline_at
           from {schema}.run p
@@ -1385,7 +1387,7 @@ begin
 end
 $$;
 
--- Ends held runs: facts, result, the parent's message and wake-up, a cancel for the children of what was stopped.
+-- Ends held runs: facts, result, the parent's message and wake-up, a cancel for the children of what was stopped or failed.
 -- Answers the runs ended; one without a row has lost its lease. Fails with 40001 if it must be tried again.
 -- Locks: run rows of these runs, their parents and stopped children, then lease rows of all of them, each in id order.
 -- Index: run_pkey, run_parent, lease_pkey, event_pkey.
@@ -1469,6 +1471,16 @@ begin
 end
 $$;
 
+-- The id of the message by which a run that ends asks its child to stop.
+create function {schema}.cancel_from_parent_v1(p_child uuid, p_parent uuid)
+returns uuid
+language plpgsql immutable
+as $$
+begin
+  return (left(p_child::text, 24) || right(p_parent::text, 12))::uuid;
+end
+$$;
+
 -- Asks live children of these parents to stop. Answers those it told, for the caller to wake. Both may have been redriven:
 -- then the message of the earlier life counts once more.
 create function {schema}.cancel_children_v1(p_shard smallint, p_now timestamptz, p_children uuid[], p_parents uuid[])
@@ -1480,7 +1492,7 @@ declare
 begin
   with told as (
     insert into {schema}.inbox (shard, run_id, id, sent_at, topic, data)
-    select p_shard, c.id, (left(c.id::text, 24) || right(c.parent_id::text, 12))::uuid, p_now, 'cancel', '{"reason":"parent"}'::json
+    select p_shard, c.id, {schema}.cancel_from_parent_v1(c.id, c.parent_id), p_now, 'cancel', '{"reason":"parent"}'::json
       from {schema}.run c
      where c.shard = p_shard and c.id = any (p_children) and (c.parent_id = any (p_parents)) is true and c.status is null
     on conflict (shard, run_id, id) do update set sent_at = excluded.sent_at, taken_seq = null
@@ -1491,13 +1503,13 @@ begin
 end
 $$;
 
--- The live children of those of these runs that are being stopped; null if none is.
+-- The live children of those of these runs that are being stopped or fail, detached ones left out; null if there is no such run.
 create function {schema}.stopped_children_v1(p_shard smallint, p_runs uuid[], p_statuses text[])
 returns uuid[]
 language plpgsql
 as $$
 begin
-  if 'cancelled' <> all (p_statuses) and 'timed_out' <> all (p_statuses) then
+  if not p_statuses && '{cancelled,timed_out,failed}' then
     return null;
   end if;
   return array(
@@ -1508,7 +1520,7 @@ begin
          from {schema}.run c
         where c.shard = p_shard and c.parent_id = i.id and c.status is null and c.detached is not true
        offset 0) c
-     where i.status in ('cancelled', 'timed_out'));
+     where i.status in ('cancelled', 'timed_out', 'failed'));
 end
 $$;
 
@@ -2110,6 +2122,9 @@ declare
   v_failed uuid[];
   v_epochs integer[];
   v_attempts integer[];
+  v_statuses text[];
+  v_children uuid[];
+  v_free uuid[];
   v_error text := '{"name":"PawlError","code":"WORKER_CRASHED","message":"The worker died while it ran this, as often as the crash limit allows."}';
 begin
   v_runs := array(select l.run_id from {schema}.lease l
@@ -2159,9 +2174,16 @@ begin
   -- Before the parents are told: one of them may be among those given back.
   perform {schema}.return_leases_v1(p_shard, p_now, v_runs);
   if v_failed is not null then
+    v_statuses := array_fill('failed'::text, array[cardinality(v_failed)]);
     perform {schema}.wake_runs_v1(p_shard, p_now, {schema}.finish_runs_v1(p_shard, p_now, v_failed, v_epochs, v_attempts,
-      array_fill('failed'::text, array[cardinality(v_failed)]), null, null,
-      array_fill(v_error, array[cardinality(v_failed)]), null));
+      v_statuses, null, null, array_fill(v_error, array[cardinality(v_failed)]), null));
+    -- Their children are told as in a caller's own transaction: those that somebody is working on hear of it by the hint.
+    v_children := {schema}.cancel_children_v1(p_shard, p_now, {schema}.stopped_children_v1(p_shard, v_failed, v_statuses), v_failed);
+    if v_children is not null then
+      v_free := {schema}.lock_free_runs_v1(p_shard, v_children, true);
+      perform {schema}.wake_runs_v1(p_shard, p_now, nullif(v_free, '{}'));
+      perform {schema}.hint_runs_v1('s', (select array_agg(c) from unnest(v_children) c where c <> all (v_free)));
+    end if;
   end if;
   return query select cardinality(v_runs) - coalesce(cardinality(v_failed), 0), coalesce(cardinality(v_failed), 0);
 end
@@ -2224,7 +2246,7 @@ select r.id, r.workflow, r.version, r.queue, r.priority,
             when p.reason = 'delayed' then 'pending'
             when p.reason in ('waiting', 'retry') then 'waiting'
             else p.reason end as status,
-       r.key, r.tags, r.parent_id, coalesce(r.root_id, r.id) as root_id, r.depth,
+       r.key, r.tags, r.parent_id, coalesce(r.root_id, r.id) as root_id, r.depth, r.forked_from,
        coalesce(l.epoch, y.epoch, p.epoch, r.epoch) as epoch,
        coalesce(l.last_seq, y.last_seq, p.last_seq) as last_seq,
        coalesce(l.attempt, y.attempt, p.attempt, r.attempt) as attempt,
@@ -3042,10 +3064,12 @@ begin
 end
 $$;
 
--- Gives ended runs that did not complete another life: what they had finished is kept, limits count from zero, deadlines that
--- have passed are dropped. Answers 'redriven', 'live', 'completed' or 'missing' for each.
--- Locks: run rows, in id order. Index: run_pkey, run_parent, stopped_pkey, inbox_unread, event_pkey.
-create function {schema}.redrive_runs_v1(p_shard smallint, p_runs uuid[])
+-- Gives ended runs another life: limits count from zero, deadlines that have passed are dropped. What they had finished is
+-- kept, and one that completed stays as it is; with p_fresh nothing is remembered, and any ended run begins anew.
+-- p_ended_ms: only if a run's end is still the one of that instant, so that a repeated call gives one life; null: any end.
+-- Answers 'redriven', 'live' (or ended again since then), 'completed' or 'missing' for each.
+-- Locks: run rows, in id order. Index: run_pkey, run_parent, stopped_pkey, inbox_unread, inbox_pkey, event_pkey.
+create function {schema}.redrive_runs_v1(p_shard smallint, p_runs uuid[], p_ended_ms float8[], p_fresh boolean)
 returns table (run_id uuid, outcome text)
 language plpgsql
 set search_path = pg_catalog
@@ -3063,24 +3087,40 @@ begin
                    where r.shard = p_shard and r.id = any (p_runs)
                    order by r.id for no key update) r;
   v_now := {clock};
-  v_redriven := array(select r.id from {schema}.run r
-                       where r.shard = p_shard and r.id = any (p_runs) and r.status <> 'completed');
   return query
-  select i, case when r.id is null then 'missing'
-                 when r.status is null then 'live'
-                 when r.status = 'completed' then 'completed'
-                 else 'redriven' end
-    from (select distinct i from unnest(p_runs) i) i
+  select i.id, case when r.id is null then 'missing'
+                    when r.status is null then 'live'
+                    when r.status = 'completed' and not p_fresh then 'completed'
+                    when floor(extract(epoch from r.ended_at) * 1000)::float8 <> i.ended_ms then 'live'
+                    else 'redriven' end
+    from (select distinct on (i.id) i.id, i.ended_ms from unnest(p_runs, p_ended_ms) i (id, ended_ms)) i
     left join lateral (
-      select r.id, r.status from {schema}.run r where r.shard = p_shard and r.id = i offset 0) r on true;
+      select r.id, r.status, r.ended_at from {schema}.run r where r.shard = p_shard and r.id = i.id offset 0) r on true;
+  v_redriven := array(
+    select distinct r.id
+      from unnest(p_runs, p_ended_ms) i (id, ended_ms)
+     cross join lateral (
+       select r.id, r.status, r.ended_at from {schema}.run r where r.shard = p_shard and r.id = i.id offset 0) r
+     where (p_fresh and r.status is not null or r.status <> 'completed')
+       and (floor(extract(epoch from r.ended_at) * 1000)::float8 <> i.ended_ms) is not true);
   if v_redriven = '{}' then
     return;
   end if;
 
-  -- What was asked of its last life does not concern this one.
+  -- What was asked of its last life does not concern this one. What its parent asked says so even if it was heard.
   update {schema}.inbox i
      set taken_seq = 0
    where i.shard = p_shard and i.run_id = any (v_redriven) and i.taken_seq is null and i.topic in ('cancel', 'pause', 'resume');
+  with asked as materialized (
+    select i.place
+      from (select r.id, r.parent_id from {schema}.run r where r.shard = p_shard and r.id = any (v_redriven) offset 0) r
+     cross join lateral (
+       select i.ctid as place
+         from {schema}.inbox i
+        where i.shard = p_shard and i.run_id = r.id and i.id = {schema}.cancel_from_parent_v1(r.id, r.parent_id)
+          for update) i
+  )
+  update {schema}.inbox i set taken_seq = 0 from asked a where i.ctid = a.place;
   with back as (
     update {schema}.run r
        set status = null, ended_at = null, output = null, output_notes = null, error = null, error_notes = null,
@@ -3098,13 +3138,17 @@ begin
     from back b
     left join gone g on g.run_id = b.id;
 
-  perform {schema}.hear_children_v1(p_shard, v_now, v_redriven);
+  if p_fresh then
+    perform {schema}.forget_children_v1(p_shard, v_now, v_redriven);
+  else
+    perform {schema}.hear_children_v1(p_shard, v_now, v_redriven);
+  end if;
   with life as materialized (
     select r.run_id, r.epoch, {schema}.newest_seq_v1(p_shard, r.run_id) + 1 as seq, r.attempt, r.suspicion
       from unnest(v_rooms) r
   ), fact as (
-    insert into {schema}.event (shard, run_id, seq, at, kind)
-    select p_shard, l.run_id, l.seq, v_now, 'redriven' from life l
+    insert into {schema}.event (shard, run_id, seq, at, kind, data)
+    select p_shard, l.run_id, l.seq, v_now, 'redriven', case when p_fresh then '{"from":"start"}'::json end from life l
   )
   select array_agg((l.run_id, l.epoch, l.seq, l.attempt, 0, 0, l.suspicion, true)::{schema}.room) into v_rooms from life l;
   perform {schema}.put_ready_v1(p_shard, v_now, v_rooms);
@@ -3112,7 +3156,8 @@ end
 $$;
 
 -- Tells these runs of children that ended while they did not live. How those ended that did not complete becomes a fact at
--- once: it belongs to the life before, and so is tried again. A child that lives again has nothing to tell yet.
+-- once: it belongs to the life before, and so is tried again. A child that lives again has nothing to tell yet. One that was
+-- asked to stop with its parent and has not ended yet counts as cancelled: what it tells later is not heard.
 create function {schema}.hear_children_v1(p_shard smallint, p_now timestamptz, p_runs uuid[])
 returns void
 language plpgsql
@@ -3120,19 +3165,22 @@ as $$
 begin
   insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data, notes)
   select p_shard, c.parent_id, c.id, p_now, 'child', c.parent_request,
-         {schema}.child_end_v1(c.id, c.status, c.output, c.error), {schema}.child_notes_v1(c.output_notes, c.error_notes)
+         {schema}.child_end_v1(c.id, coalesce(c.status, 'cancelled'), c.output, c.error),
+         {schema}.child_notes_v1(c.output_notes, c.error_notes)
     from unnest(p_runs) p (id)
    cross join lateral (
      select c.parent_id, c.id, c.parent_request, c.status, c.output, c.output_notes, c.error, c.error_notes
        from {schema}.run c
-      where c.shard = p_shard and c.parent_id = p.id and c.status is not null
+      where c.shard = p_shard and c.parent_id = p.id
      offset 0) c
+   where c.status is not null or {schema}.is_stopping_v1(p_shard, c.id, c.parent_id)
   on conflict (shard, run_id, id) do update
      set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
    where inbox.taken_seq is null;
 
   with unread as materialized (
-    select i.place, i.run_id, i.id, i.name, i.data, i.notes, c.status
+    select i.place, i.run_id, i.id, i.name, i.data, i.notes,
+           case when c.status is null and {schema}.is_stopping_v1(p_shard, i.id, i.run_id) then 'cancelled' else c.status end as status
       from unnest(p_runs) p (id)
      cross join lateral (
        select i.ctid as place, i.run_id, i.id, i.name, i.data, i.notes
@@ -3153,6 +3201,37 @@ begin
   )
   insert into {schema}.event (shard, run_id, seq, at, kind, name, data, notes)
   select p_shard, f.run_id, f.seq, p_now, 'child_ended', f.name, f.data, f.notes from failed f;
+end
+$$;
+
+-- Keeps what the children of these runs have told, and will tell, from a life that has not started them: it counts as taken.
+create function {schema}.forget_children_v1(p_shard smallint, p_now timestamptz, p_runs uuid[])
+returns void
+language plpgsql
+as $$
+begin
+  insert into {schema}.inbox (shard, run_id, id, sent_at, taken_seq, topic, name)
+  select p_shard, c.parent_id, c.id, p_now, 0, 'child', c.parent_request
+    from unnest(p_runs) p (id)
+   cross join lateral (
+     select c.parent_id, c.id, c.parent_request
+       from {schema}.run c
+      where c.shard = p_shard and c.parent_id = p.id
+     offset 0) c
+  on conflict (shard, run_id, id) do update set taken_seq = 0 where inbox.taken_seq is null;
+end
+$$;
+
+-- Whether this live child was asked to stop with its parent, in its present life. Index: inbox_pkey.
+create function {schema}.is_stopping_v1(p_shard smallint, p_child uuid, p_parent uuid)
+returns boolean
+language plpgsql stable
+as $$
+begin
+  return exists (select 1 from {schema}.inbox i
+                  where i.shard = p_shard and i.run_id = p_child and i.id = {schema}.cancel_from_parent_v1(p_child, p_parent)
+                    and i.taken_seq is distinct from 0
+                 offset 0);
 end
 $$;
 
@@ -3355,6 +3434,44 @@ begin
 end
 $$;
 
+-- Refuses what a start would be refused for by the library.
+create function {schema}.check_start_v1(
+  p_workflow text, p_input json, p_version integer, p_key text, p_queue text, p_tags text[])
+returns void
+language plpgsql
+as $$
+begin
+  perform {schema}.check_name_v1('workflow', p_workflow);
+  perform {schema}.check_name_v1('queue', coalesce(p_queue, 'default'));
+  if p_key is not null then
+    perform {schema}.check_name_v1('key', p_key);
+  end if;
+  perform {schema}.check_name_v1('tag', t.tag) from unnest(p_tags) t (tag);
+  perform {schema}.check_payload_v1('The input of ' || p_workflow, p_input);
+  if p_version < 1 then
+    raise exception 'The option "version" of start must be from 1 to 2147483647.' using errcode = 'PW005', detail = 'INVALID_OPTION';
+  end if;
+end
+$$;
+
+-- A run as put_runs reads it. Its input is parsed by its first holder.
+create function {schema}.new_run_v1(
+  p_id uuid, p_workflow text, p_input json, p_version integer, p_key text, p_queue text, p_priority integer,
+  p_start_at timestamptz, p_expires_at timestamptz, p_deadline_at timestamptz, p_tags text[])
+returns json
+language plpgsql
+as $$
+begin
+  return json_strip_nulls(json_build_object(
+    'id', p_id, 'workflow', p_workflow, 'version', coalesce(p_version, 1),
+    'queue', coalesce(p_queue, 'default'), 'priority', coalesce(p_priority, 0),
+    'input', p_input::text, 'key', p_key, 'tags', to_json(p_tags), 'raw', true,
+    'start_ms', {schema}.instant_ms_v1('start_at', p_start_at),
+    'expires_ms', {schema}.instant_ms_v1('expires_at', p_expires_at),
+    'deadline_ms', {schema}.instant_ms_v1('deadline_at', p_deadline_at)));
+end
+$$;
+
 -- Public. Starts a run and answers its id, or that of the run that has the key. The input is parsed by the workflow's schema
 -- when a worker first claims the run (raw). What is null is as if it were left out.
 create function {schema}.start(
@@ -3374,28 +3491,18 @@ declare
   v_outcome text;
   v_owner uuid;
 begin
-  perform {schema}.check_name_v1('workflow', start.workflow);
-  perform {schema}.check_name_v1('queue', coalesce(start.queue, 'default'));
-  if start.key is not null then
-    perform {schema}.check_name_v1('key', start.key);
-  end if;
-  perform {schema}.check_name_v1('tag', t.tag) from unnest(start.tags) t (tag);
-  perform {schema}.check_payload_v1('The input of ' || start.workflow, start.input);
-  if start.version < 1 then
-    raise exception 'The option "version" of start must be from 1 to 2147483647.' using errcode = 'PW005', detail = 'INVALID_OPTION';
-  end if;
+  perform {schema}.check_start_v1(start.workflow, start.input, start.version, start.key, start.queue, start.tags);
   if start.on_conflict not in ('return', 'reject') then
     raise exception 'The option "on_conflict" of start must be ''return'' or ''reject''.' using errcode = 'PW005', detail = 'INVALID_OPTION';
   end if;
+  if start.on_conflict = 'reject' and start.key is null then
+    raise exception 'The option "on_conflict" of start needs a key.' using errcode = 'PW005', detail = 'INVALID_OPTION';
+  end if;
 
   select c.outcome, c.owner_id into v_outcome, v_owner
-    from {schema}.start_runs_v1(v_shard, json_build_array(json_strip_nulls(json_build_object(
-           'id', v_id, 'workflow', start.workflow, 'version', coalesce(start.version, 1),
-           'queue', coalesce(start.queue, 'default'), 'priority', coalesce(start.priority, 0),
-           'input', start.input::text, 'key', start.key, 'tags', to_json(start.tags), 'raw', true,
-           'start_ms', {schema}.instant_ms_v1('start_at', start.start_at),
-           'expires_ms', {schema}.instant_ms_v1('expires_at', start.expires_at),
-           'deadline_ms', {schema}.instant_ms_v1('deadline_at', start.deadline_at)))), start.key is not null, false) c;
+    from {schema}.start_runs_v1(v_shard, json_build_array({schema}.new_run_v1(v_id, start.workflow, start.input, start.version,
+           start.key, start.queue, start.priority, start.start_at, start.expires_at, start.deadline_at, start.tags)),
+           start.key is not null, false) c;
 
   if v_owner is null or v_owner = v_id then
     return v_id;
@@ -3438,6 +3545,207 @@ begin
   perform {schema}.check_payload_v1('The reason', v_data);
   return {schema}.tell_in_transaction_v1({schema}.shard_of_v1(cancel.run), {schema}.new_id_v1({schema}.shard_of_v1(cancel.run)),
     cancel.run, 'cancel', v_data::text, null, null);
+end
+$$;
+`,
+  },
+  {
+    version: 11,
+    name: "placeholder",
+    transaction: true,
+    breaking: false,
+    sql: `-- Keeps the numbers without a gap until the migration that belongs here is merged: delete this file then.
+`,
+  },
+  {
+    version: 12,
+    name: "placeholder",
+    transaction: true,
+    breaking: false,
+    sql: `-- Keeps the numbers without a gap until the migration that belongs here is merged: delete this file then.
+`,
+  },
+  {
+    version: 13,
+    name: "fork",
+    transaction: true,
+    breaking: false,
+    sql: `-- Forking: a new run that begins with a part of another run's history.
+
+-- Creates the run as create_runs does, with these events as its history: p_events is an array of rows of event, without their
+-- run. \`at\` is kept, and is now where it is left out. A run that is there already is left alone, so the call is safe to repeat.
+-- Answers 'created', 'existing' or 'conflict', and the run that has the key.
+-- Locks: as create_runs. Index: key_pkey, run_pkey, event_pkey, the rooms' primary keys.
+create function {schema}.fork_run_v1(p_shard smallint, p_run json, p_events json)
+returns table (outcome text, owner_id uuid)
+language plpgsql
+set search_path = pg_catalog
+set lock_timeout = '250ms'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  v_id uuid := p_run ->> 'id';
+  v_now timestamptz := {clock};
+  v_outcome text := 'created';
+  v_owner uuid := v_id;
+begin
+  if exists (select 1 from {schema}.run r where r.shard = p_shard and r.id = v_id) then
+    return query select v_outcome, v_owner;
+    return;
+  end if;
+  select coalesce(s.outcome, v_outcome), coalesce(s.owner_id, v_owner) into v_outcome, v_owner
+    from (select 1) one
+    left join {schema}.start_runs_v1(p_shard, json_build_array(p_run), p_run ->> 'key' is not null, false) s on true;
+  if v_outcome = 'created' then
+    insert into {schema}.event (shard, run_id, seq, at, kind, name, attempt, began_at, due_at, data, notes)
+    select p_shard, v_id, e.seq, coalesce(to_timestamp(e.at_ms / 1000.0), v_now), e.kind, e.name, e.attempt,
+           to_timestamp(e.began_ms / 1000.0), to_timestamp(e.due_ms / 1000.0), e.data::json, e.notes::json
+      from json_to_recordset(p_events) as e (seq integer, at_ms float8, kind text, name text, attempt integer,
+             began_ms float8, due_ms float8, data text, notes text);
+    update {schema}.ready y set last_seq = json_array_length(p_events) where y.shard = p_shard and y.run_id = v_id;
+  end if;
+  return query select v_outcome, v_owner;
+end
+$$;
+`,
+  },
+  {
+    version: 14,
+    name: "signal_or_start",
+    transaction: true,
+    breaking: false,
+    sql: `-- Signalling the run that has a key, or starting it with the signal in its inbox: one transition, so that of two at once one
+-- starts the run and both are heard.
+
+-- Finds the run that has the key of p_run, or creates p_run. Answers 'found', 'created', 'conflict' (the key belongs to another
+-- workflow) or 'elsewhere' (nothing was done, since the signal was written for p_bound_to and would go to this other run), and
+-- the run. Another version or input is no conflict: the run that is there is the one to be told.
+-- Locks: the key, if it inserts it; waits for one that another open transaction is inserting. Index: key_pkey.
+create function {schema}.find_or_start_v1(p_shard smallint, p_run json, p_bound_to uuid)
+returns table (outcome text, owner_id uuid)
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+  v_id uuid := p_run ->> 'id';
+  v_owner uuid;
+  v_workflow text;
+begin
+  if coalesce(p_bound_to, v_id) = v_id then
+    insert into {schema}.key (shard, key, run_id, workflow, version, input_hash)
+    values (p_shard, p_run ->> 'key', v_id, p_run ->> 'workflow', (p_run ->> 'version')::integer,
+            {schema}.input_hash_v1(p_run ->> 'input', p_run ->> 'notes'))
+    on conflict (shard, key) do nothing;
+  end if;
+  select k.run_id, k.workflow into v_owner, v_workflow
+    from {schema}.key k where k.shard = p_shard and k.key = p_run ->> 'key';
+  if v_workflow <> p_run ->> 'workflow' then
+    return query select 'conflict', v_owner;
+  elsif p_bound_to <> coalesce(v_owner, v_id) then
+    return query select 'elsewhere', coalesce(v_owner, v_id);
+  elsif v_owner = v_id then
+    perform {schema}.put_runs_v1(p_shard, {clock}, json_build_array(p_run), null);
+    return query select 'created', v_id;
+  else
+    return query select 'found', v_owner;
+  end if;
+end
+$$;
+
+-- Signals the run that has the key, or starts it. Answers what became of the run ('created', 'found', 'conflict', 'elsewhere'),
+-- which run, and of the signal (as tell_runs; null where nothing was done).
+-- Locks: the key, then as tell_runs.
+create function {schema}.signal_or_start_v1(
+  p_shard smallint, p_run json, p_bound_to uuid, p_id uuid, p_topic text, p_data text, p_notes text, p_key text)
+returns table (outcome text, owner_id uuid, told text)
+language plpgsql
+set search_path = pg_catalog
+set lock_timeout = '250ms'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  v_outcome text;
+  v_owner uuid;
+  v_told text;
+begin
+  select f.outcome, f.owner_id into v_outcome, v_owner from {schema}.find_or_start_v1(p_shard, p_run, p_bound_to) f;
+  if v_outcome in ('created', 'found') then
+    select t.outcome into v_told
+      from {schema}.tell_runs_v1(p_shard, array[p_id], array[v_owner], array[p_topic], array[p_data], array[p_notes], array[p_key]) t;
+  end if;
+  return query select v_outcome, v_owner, v_told;
+end
+$$;
+
+-- The same inside a caller's own transaction: only inserts and notifies, locks no run. Answers one text, an object.
+create function {schema}.signal_or_start_in_transaction_v1(
+  p_shard smallint, p_run json, p_bound_to uuid, p_id uuid, p_topic text, p_data text, p_notes text, p_key text)
+returns text
+language plpgsql
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+declare
+  v_outcome text;
+  v_owner uuid;
+  v_told text;
+begin
+  select f.outcome, f.owner_id into v_outcome, v_owner from {schema}.find_or_start_v1(p_shard, p_run, p_bound_to) f;
+  if v_outcome in ('created', 'found') then
+    v_told := {schema}.tell_in_transaction_v1(p_shard, p_id, v_owner, p_topic, p_data, p_notes, p_key);
+  end if;
+  return json_build_object('outcome', v_outcome, 'owner_id', v_owner, 'told', v_told);
+end
+$$;
+
+-- Public. Signals the run that has the key, or starts it with the signal in its inbox; answers its id. The input, and what
+-- else a start takes, counts only where a run is started. Refuses a key of another workflow, and one whose run has ended.
+create function {schema}.signal_or_start(
+  workflow text, key text, signal text, payload json default null, input json default null,
+  idempotency_key text default null, version integer default 1, queue text default 'default', priority integer default 0,
+  start_at timestamptz default null, expires_at timestamptz default null, deadline_at timestamptz default null,
+  tags text[] default null)
+returns uuid
+language plpgsql
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+declare
+  v_shard constant smallint := 0;
+  v_id uuid := {schema}.new_id_v1(v_shard);
+  v_answer json;
+begin
+  perform {schema}.check_start_v1(signal_or_start.workflow, signal_or_start.input, signal_or_start.version,
+                                  signal_or_start.key, signal_or_start.queue, signal_or_start.tags);
+  perform {schema}.check_name_v1('key', signal_or_start.key);
+  perform {schema}.check_name_v1('signal', signal_or_start.signal);
+  if signal_or_start.idempotency_key is not null then
+    perform {schema}.check_name_v1('idempotency key', signal_or_start.idempotency_key);
+  end if;
+  perform {schema}.check_payload_v1('The signal "' || signal_or_start.signal || '"', signal_or_start.payload);
+
+  v_answer := {schema}.signal_or_start_in_transaction_v1(v_shard,
+    {schema}.new_run_v1(v_id, signal_or_start.workflow, signal_or_start.input, signal_or_start.version, signal_or_start.key,
+                        signal_or_start.queue, signal_or_start.priority, signal_or_start.start_at,
+                        signal_or_start.expires_at, signal_or_start.deadline_at, signal_or_start.tags),
+    null, {schema}.new_id_v1(v_shard), 'signal:' || signal_or_start.signal, signal_or_start.payload::text, null,
+    signal_or_start.idempotency_key);
+  if v_answer ->> 'outcome' = 'conflict' then
+    raise exception 'The key "%" belongs to run %, which has another workflow.', signal_or_start.key, v_answer ->> 'owner_id'
+      using errcode = 'PW002', detail = 'KEY_CONFLICT';
+  end if;
+  if v_answer ->> 'told' = 'ended' then
+    raise exception 'The key "%" belongs to run %, which has ended and takes no more messages.',
+        signal_or_start.key, v_answer ->> 'owner_id'
+      using errcode = 'PW006', detail = 'RUN_ENDED';
+  end if;
+  return (v_answer ->> 'owner_id')::uuid;
 end
 $$;
 `,

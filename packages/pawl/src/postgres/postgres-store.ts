@@ -32,11 +32,18 @@ import {
   releaseRuns,
   sizeOfEnding,
 } from "./transitions/end-runs.ts";
+import { decodeForked, type ForkedRow, forkRun, forkValues } from "./transitions/fork-run.ts";
 import { leaseValues, sizeOfRecording } from "./transitions/holder-calls.ts";
 import { decodeParked, parkRuns, parkValues } from "./transitions/park-runs.ts";
 import { decodeInboxes, readInbox } from "./transitions/read-inbox.ts";
 import * as read from "./transitions/read.ts";
 import { decodeRecorded, recordEvents, recordValues } from "./transitions/record-events.ts";
+import {
+  decodeSignalOrStart,
+  signalOrStart,
+  type SignalOrStartRow,
+  signalOrStartValues,
+} from "./transitions/signal-or-start.ts";
 import {
   decodeTold,
   sizeOfMessage,
@@ -212,8 +219,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
 
   async function one<R extends Row>(statement: Transition, values: readonly unknown[]): Promise<R> {
     const [row] = await database.call<R>(statement, values);
-    if (row === undefined)
-      throw new PawlError("INTERNAL", `${statement.name} answered nothing. Please report this.`);
+    if (row === undefined) throw unanswered(statement);
     return row;
   }
 
@@ -248,6 +254,12 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       if (!(await release(lease))) throw lost(lease);
     },
     tell,
+    signalOrStart: (call) =>
+      persist(async () => {
+        const [row] = await database.run<SignalOrStartRow>(signalOrStart, signalOrStartValues(call));
+        if (row === undefined) throw unanswered(signalOrStart);
+        return decodeSignalOrStart(row);
+      }),
     async wakeTold(runIds) {
       if (runIds.length > 0) await database.call(wakeTold, [0, runIds]);
     },
@@ -256,10 +268,16 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
         const values = [shardOf(runId), runId, data?.json ?? null, data?.notes ?? null];
         return outcomeOf(await database.run(control.terminateRun, values));
       }),
-    redrive: (runIds) =>
-      persist(async () =>
-        control.decodeRedriven(await database.run<control.RedrivenRow>(control.redriveRuns, [0, runIds])),
-      ),
+    redrive: (runIds, terms) =>
+      persist(async () => {
+        const values = control.redriveValues(0, runIds, terms);
+        return control.decodeRedriven(await database.run<control.RedrivenRow>(control.redriveRuns, values));
+      }),
+    fork: (run, history) =>
+      persist(async () => {
+        const values = forkValues(shardOf(run.id), run, history);
+        return decodeForked(run, await database.run<ForkedRow>(forkRun, values));
+      }),
     reschedule: (rescheduling) =>
       persist(async () => {
         const values = control.rescheduleValues(shardOf(rescheduling.runId), rescheduling);
@@ -362,6 +380,10 @@ function poolConfig({ options }: pg.Pool): pg.ClientConfig {
 /** What a function that answers one word has answered. */
 function outcomeOf<Outcome extends string>(rows: readonly Row[]): Outcome {
   return rows[0]?.["outcome"] as Outcome;
+}
+
+function unanswered({ name }: Transition): PawlError {
+  return new PawlError("INTERNAL", `${name} answered nothing. Please report this.`);
 }
 
 function lost(lease: Lease): LeaseLostError {

@@ -1,7 +1,7 @@
 import { idOfChild } from "../core/child-end.ts";
 import type { RunEvent } from "../core/event.ts";
+import { meaningOf } from "../core/fact.ts";
 import type { RunId } from "../core/ids.ts";
-import { meaningOf } from "./fact.ts";
 
 /** The children whose requests were withdrawn: how they end is nobody's business. */
 export function abandonedChildren(history: readonly RunEvent[]): Set<RunId> {

@@ -1,5 +1,6 @@
 import { describeStart } from "../core/child-end.ts";
 import type { RunEvent } from "../core/event.ts";
+import { describeWithdrawn } from "../core/fact.ts";
 import type { Ids, RunId } from "../core/ids.ts";
 import type { Log } from "../core/log.ts";
 import { placeOfEvent, placeOfInput, placeOfMessage } from "../core/payload-codec.ts";
@@ -10,7 +11,6 @@ import type { ClaimedRun } from "../store/lease.ts";
 import type { Message, Topic } from "../store/message.ts";
 import { plainRun, type NewRun } from "../store/run-record.ts";
 import { abandonedChildren } from "./abandoned.ts";
-import { describeWithdrawn } from "./fact.ts";
 import type { Holding } from "./holding.ts";
 import type { Inbox } from "./inbox.ts";
 import { isHeldUp } from "./race.ts";

@@ -1,6 +1,8 @@
 import { idOfChild } from "../core/child-end.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
+import { meaningOf } from "../core/fact.ts";
+import { forkOf, seedRunId, type Fork } from "../core/fork.ts";
 import type { Ids } from "../core/ids.ts";
 import { placeOfEvent, placeOfInput } from "../core/payload-codec.ts";
 import { parseWith } from "../core/schema.ts";
@@ -12,7 +14,6 @@ import { createContext } from "./create-context.ts";
 import { createDelivery, type Delivery } from "./delivery.ts";
 import { findDifference, type CodeEnd } from "./difference.ts";
 import { createEnding, patienceMs, type Ending, type EndingParts, type Outcome } from "./ending.ts";
-import { meaningOf } from "./fact.ts";
 import { createFailures } from "./failures.ts";
 import { stopError, stopOf } from "./orders.ts";
 import { enterBranch, isLost } from "./race.ts";
@@ -52,6 +53,7 @@ export class Course {
   #codeEnd: CodeEnd | null = null;
   /** What the code sees as the time. */
   #now: number;
+  readonly #fork: Fork | null;
   #random: SeededRandom | null = null;
   #delivered = 0;
   /** What every request gets from the moment the code knows that it is to stop. */
@@ -73,7 +75,8 @@ export class Course {
       absorb: (events) => this.#absorb(events),
       handledFailures: (thrown) => this.#failures.handled(thrown),
     });
-    this.#now = parts.claimed.createdAt;
+    this.#fork = forkOf(parts.history);
+    this.#now = this.#fork?.since ?? parts.claimed.createdAt;
     this.#isReplaying = parts.history.length > 0;
   }
 
@@ -139,7 +142,7 @@ export class Course {
       run: { id: runId, workflow: claimed.workflow, version, attempt, key, parentId },
       signalSchemas: workflow.signalSchemas,
       log: createRunLog(log, {}, () => this.#isReplaying),
-      random: () => (this.#random ??= createSeededRandom(`${runId}/${this.#delivered}`)),
+      random: () => (this.#random ??= createSeededRandom(this.#seed())),
       now: () => this.#now,
       payloads,
       adopt: (promise: Promise<unknown>, branch: Branch) => this.#adopt(promise, branch),
@@ -228,6 +231,11 @@ export class Course {
     }
     if (isNext) return this.#deliver(next);
     return unasked === null ? this.#live() : this.#awaitAsking(unasked, next);
+  }
+
+  /** A fork draws what its source drew, for as long as it takes the same course. */
+  #seed(): string {
+    return `${seedRunId(this.#fork, this.#parts.claimed.runId, this.#delivered)}/${this.#delivered}`;
   }
 
   async #deliver(event: RunEvent): Promise<Outcome | null> {

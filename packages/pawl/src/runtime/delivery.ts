@@ -1,6 +1,6 @@
+import { attemptBegan, withoutOpenFailures } from "../core/earlier-attempts.ts";
 import type { RunEvent } from "../core/event.ts";
-import { idsOf, isFailure, meaningOf, type FactMeaning } from "./fact.ts";
-import { handledFailures } from "./failed-attempt.ts";
+import { meaningOf, type FactMeaning } from "../core/fact.ts";
 import { createSeqHeap } from "./seq-heap.ts";
 
 export type RequestId = Pick<FactMeaning, "family" | "key">;
@@ -100,41 +100,4 @@ export function createDelivery(history: readonly RunEvent[]): Delivery {
         .slice(0, most)
         .map(({ event }) => event),
   };
-}
-
-/** The fact after which the present attempt began. */
-function attemptBegan(history: readonly RunEvent[]): number {
-  return history.findLast(({ kind }) => kind === "attempt_failed" || kind === "redriven")?.seq ?? 0;
-}
-
-/** The fact that says that the code failed, the last time that it did. A crash, which nobody's code has said, is none. */
-function attemptFailed(history: readonly RunEvent[]): number {
-  const hasFailed = ({ kind, attempt }: RunEvent): boolean =>
-    kind === "attempt_failed" || (kind === "failed" && attempt !== null);
-  return history.findLast(hasFailed)?.seq ?? 0;
-}
-
-/**
- * Sets aside what failed before the last attempt did: it is tried again. What was finished is kept, and so is a failure
- * that the code dealt with by asking for something else: what it asked for next rests on it. What lost a race is begun anew,
- * should it be asked for again.
- */
-function withoutOpenFailures(history: readonly RunEvent[]): readonly RunEvent[] {
-  const boundary = attemptFailed(history);
-  const failedAt = new Map<string, number>();
-  const handled = new Set(history.flatMap(handledFailures));
-  for (const event of history) {
-    if (event.seq >= boundary) break;
-    const isWithdrawn = event.kind === "withdrawn";
-    const isOpen = isWithdrawn || (isFailure(event) && !handled.has(event.seq));
-    const meaning = isOpen ? meaningOf(event) : null;
-    const until = isWithdrawn ? boundary : event.seq;
-    if (meaning !== null)
-      for (const id of idsOf(meaning)) failedAt.set(id, Math.max(until, failedAt.get(id) ?? 0));
-  }
-  if (failedAt.size === 0) return history;
-  return history.filter((event) => {
-    const meaning = meaningOf(event);
-    return meaning === null || event.seq > (failedAt.get(`${meaning.family} ${meaning.key}`) ?? 0);
-  });
 }

@@ -1,7 +1,7 @@
 import type { RunEvent } from "../core/event.ts";
+import { meaningOf } from "../core/fact.ts";
 import { describeError } from "../core/recorded-error.ts";
 import type { Family } from "../core/request-key.ts";
-import { meaningOf } from "./fact.ts";
 import type { Request } from "./request.ts";
 
 /** How a history and the code that should have made it differ: data of a `blocked` event. */

@@ -1,6 +1,7 @@
 import { PawlError } from "../core/error.ts";
 import type { Ids } from "../core/ids.ts";
 import { plainPayloads } from "../core/payloads.ts";
+import { presentLife } from "../core/present-life.ts";
 import type { ClaimedRun } from "../store/lease.ts";
 import { createBell } from "./bell.ts";
 import { Course } from "./course.ts";
@@ -8,7 +9,6 @@ import type { Outcome } from "./ending.ts";
 import { createHolding, Lost, type HoldingParts } from "./holding.ts";
 import { createInbox } from "./inbox.ts";
 import { createOrders } from "./orders.ts";
-import { presentLife } from "./present-life.ts";
 import { createRunLog } from "./run-log.ts";
 import { createSteps, type RunningStep } from "./steps.ts";
 import type { Workflow } from "./workflow.ts";

@@ -4,6 +4,7 @@ import { encode } from "../core/codec.ts";
 import type { CrashPoint, Probe } from "../core/crash-point.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
+import { meaningOf } from "../core/fact.ts";
 import type { RunId } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
 import type { Log } from "../core/log.ts";
@@ -15,7 +16,6 @@ import type { ClaimedRun, NewEvent, ParkAnswer, Parking, RecordAnswer, Recording
 import type { Message } from "../store/message.ts";
 import type { NewRun, RunEnd } from "../store/run-record.ts";
 import type { Store } from "../store/store.ts";
-import { meaningOf } from "./fact.ts";
 import { createFactReport } from "./report-facts.ts";
 import { createStoreTime, type StoreTime } from "./store-time.ts";
 

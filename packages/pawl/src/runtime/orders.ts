@@ -1,9 +1,9 @@
 import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
+import { deadlineName } from "../core/fact.ts";
 import type { RunId } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
 import type { ClaimedRun } from "../store/lease.ts";
-import { deadlineName } from "./fact.ts";
 import type { Holding } from "./holding.ts";
 import type { Inbox } from "./inbox.ts";
 

@@ -1,3 +1,4 @@
+import type { RunEvent } from "../core/event.ts";
 import type { RunId } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
 import type { RetryPolicy } from "../core/retry.ts";
@@ -27,10 +28,12 @@ export interface NewRun {
   readonly expiresAt: number | null;
   /** Ends as `timed_out` by then. */
   readonly deadlineAt: number | null;
-  /** A child that is not stopped with its parent. */
-  readonly isDetached: boolean;
   /** The run that asked for this one, and the request in it that this run answers. */
   readonly parent: { readonly id: RunId; readonly request: string } | null;
+  /** True: goes on when its parent is stopped or fails. */
+  readonly isDetached: boolean;
+  /** The run whose history it begins with. */
+  readonly forkedFrom: RunId | null;
 }
 
 /** What most runs are like. */
@@ -45,8 +48,9 @@ export const plainRun = {
   startAt: null,
   expiresAt: null,
   deadlineAt: null,
-  isDetached: false,
   parent: null,
+  isDetached: false,
+  forkedFrom: null,
 } as const satisfies Partial<NewRun>;
 
 /**
@@ -59,6 +63,9 @@ export interface CreateAnswer {
   readonly kind: "created" | "existing" | "conflict" | "withheld";
   readonly id: RunId;
 }
+
+/** A fact that a fork begins with. `at` null: it happens now. */
+export type ForkedEvent = Omit<RunEvent, "at" | "workerId"> & { readonly at: number | null };
 
 /** A run as people see it. */
 export interface RunRecord {
@@ -73,6 +80,8 @@ export interface RunRecord {
   readonly parentId: RunId | null;
   readonly rootId: RunId;
   readonly depth: number;
+  readonly forkedFrom: RunId | null;
+  readonly retry: RetryPolicy | null;
   readonly epoch: number;
   readonly attempt: number;
   readonly workerId: string | null;

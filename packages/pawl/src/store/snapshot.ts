@@ -54,6 +54,8 @@ export interface SnapshotRun {
   readonly parentRequest: string | null;
   readonly rootId: RunId;
   readonly depth: number;
+  readonly isDetached: boolean;
+  readonly forkedFrom: RunId | null;
   readonly createdAt: number;
   /** Null while it lives. */
   readonly status: EndStatus | null;

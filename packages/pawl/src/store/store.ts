@@ -17,6 +17,7 @@ import type {
   AttemptRecord,
   Backlog,
   CreateAnswer,
+  ForkedEvent,
   NewRun,
   Rescheduling,
   RunCount,
@@ -25,6 +26,7 @@ import type {
   RunPage,
   RunRecord,
 } from "./run-record.ts";
+import type { SignalOrStart, SignalOrStartAnswer } from "./signal-or-start.ts";
 import type {
   Heartbeat,
   HeartbeatAnswer,
@@ -35,8 +37,15 @@ import type {
   WorkerRecord,
 } from "./worker-record.ts";
 
-/** `redriven`: lives again. `live`: has not ended. `completed`: nothing is left to do. */
+/** `redriven`: lives again. `live`: has not ended, or has lived again since. `completed`: nothing is left to do. */
 export type RedriveAnswer = "redriven" | "live" | "completed" | "missing";
+
+export interface RedriveTerms {
+  /** `start`: nothing is remembered, and a completed run may live again too. Default: what was finished is kept. */
+  readonly from?: "start";
+  /** Only if they still have the end of these instants: a repeated call then gives one life. Default: any end. */
+  readonly endedAt?: ReadonlyMap<RunId, number>;
+}
 
 /**
  * Everything that can happen to a run, as named transitions. Each is atomic, fenced where a holder makes it, and
@@ -62,7 +71,7 @@ export interface Store {
   readInbox(lease: Lease): Promise<readonly Message[]>;
   /** Records, then lets go of the run until it is due or told; unless it already is. */
   park(parking: Parking): Promise<ParkAnswer>;
-  /** Ends the run, tells its parent, wakes whoever waits, and asks its children to stop if it was cancelled or timed out. */
+  /** Ends the run, tells its parent, wakes whoever waits, and asks its children to stop unless it completed or they are detached. */
   end(ending: Ending): Promise<void>;
   /** Gives the run back as it is: claimable at once, no attempt spent. */
   release(lease: Lease): Promise<void>;
@@ -73,11 +82,16 @@ export interface Store {
   /** Looks at these runs' inboxes again and wakes those that want what is there: for messages stored in a caller's transaction. */
   wakeTold(runIds: readonly RunId[]): Promise<void>;
 
+  /** Tells the run that has a key, or creates it with the message in its inbox. */
+  signalOrStart(call: SignalOrStart): Promise<SignalOrStartAnswer>;
+
   // Control
   /** Ends a run at once, without its code. `data`: why, for the history. */
   terminate(runId: RunId, data: Payload | null): Promise<"terminated" | "ended" | "missing">;
   /** Gives ended runs that did not complete another life. */
-  redrive(runIds: readonly RunId[]): Promise<ReadonlyMap<RunId, RedriveAnswer>>;
+  redrive(runIds: readonly RunId[], terms?: RedriveTerms): Promise<ReadonlyMap<RunId, RedriveAnswer>>;
+  /** Creates a run that begins with this history. */
+  fork(run: NewRun, history: readonly ForkedEvent[]): Promise<CreateAnswer>;
   /** Changes priority or time of a run that nobody holds. `begun`: too late for that. */
   reschedule(rescheduling: Rescheduling): Promise<"rescheduled" | "begun" | "ended" | "missing">;
 

@@ -1,4 +1,6 @@
-import { pickPayload } from "./generate-start.ts";
+import type { ForkedEvent } from "../../src/store/run-record.ts";
+import type { RedriveTerms } from "../../src/store/store.ts";
+import { generateRun, pickPayload } from "./generate-start.ts";
 import type { Knowledge } from "./knowledge.ts";
 import type { Operation } from "./operation.ts";
 
@@ -10,8 +12,33 @@ export function generateOperating(known: Knowledge): Operation {
   const ids = [missingId, ...snapshot.runs.map(({ id }) => id)];
   const runId = dice.pick(ids);
   if (dice.chance(0.2)) return { kind: "terminate", calls: [[runId, pickPayload(dice)]] };
-  if (dice.chance(0.4)) return { kind: "redrive", calls: [[dice.some(ids)]] };
+  if (dice.chance(0.4)) return { kind: "redrive", calls: [[dice.some(ids), generateTerms(known)]] };
+  if (dice.chance(0.2))
+    return { kind: "fork", calls: [[generateRun(known, { startAt: null }), generateHistory(known)]] };
   const startAt = dice.pick([undefined, null, now - 1, now + dice.between(1, 5_000)]);
   const priority = dice.pick([undefined, dice.between(-1, 1)]);
   return { kind: "reschedule", calls: [[{ runId, priority, startAt }]] };
+}
+
+/** From the start now and then, and only if the end is still the one that is known, or is believed to be. */
+function generateTerms({ dice, snapshot }: Knowledge): RedriveTerms {
+  const endedAt = new Map(
+    snapshot.runs.flatMap(({ id, endedAt: at }) =>
+      at === null ? [] : [[id, at - dice.pick([0, 0, 1])] as const],
+    ),
+  );
+  return { ...(dice.chance(0.3) && { from: "start" as const }), ...(dice.chance(0.3) && { endedAt }) };
+}
+
+function generateHistory({ dice, now }: Knowledge): readonly ForkedEvent[] {
+  return Array.from({ length: dice.between(1, 3) }, (_, index) => ({
+    seq: index + 1,
+    kind: index === 0 ? "forked" : "step_completed",
+    at: dice.pick([null, now - 500]),
+    name: index === 0 ? null : `s${index}`,
+    attempt: dice.pick([null, 1]),
+    beganAt: dice.pick([null, now - 700]),
+    dueAt: null,
+    data: pickPayload(dice),
+  }));
 }

@@ -1,5 +1,6 @@
 import type { NewMessage, Topic } from "../../src/store/message.ts";
-import { pickPayload } from "./generate-start.ts";
+import type { SignalOrStart } from "../../src/store/signal-or-start.ts";
+import { generateRun, pickPayload } from "./generate-start.ts";
 import type { Knowledge } from "./knowledge.ts";
 import type { Operation } from "./operation.ts";
 
@@ -14,6 +15,7 @@ export function generateTelling(known: Knowledge): Operation {
   if (dice.chance(0.15)) return { kind: "wakeTold", calls: [[[...dice.some(ids), missingId]]] };
   if (liveIds.length === 0) return { kind: "tell", calls: [[generateMessage(known, missingId)]] };
   if (dice.chance(0.2)) return { kind: "insertMessage", message: generateMessage(known, dice.pick(liveIds)) };
+  if (dice.chance(0.2)) return { kind: "signalOrStart", calls: [[generateSignalOrStart(known)]] };
   if (messages.length > 0 && dice.chance(0.1)) return { kind: "tell", calls: [[dice.pick(messages)]] };
   if (dice.chance(0.15))
     return { kind: "tell", calls: [[generateMessage(known, dice.pick([...ids, missingId]))]] };
@@ -31,4 +33,12 @@ function generateMessage(known: Knowledge, runId: string): NewMessage {
     data: pickPayload(dice),
     idempotencyKey: dice.chance(0.25) ? dice.pick(["x", "y"]) : null,
   };
+}
+
+function generateSignalOrStart(known: Knowledge): SignalOrStart {
+  const { dice, snapshot } = known;
+  const run = generateRun(known, { key: dice.pick(["k", "l", "m", `own ${known.nextId()}`]) });
+  const owner = snapshot.keys.find(({ key }) => key === run.key)?.runId;
+  const { runId: _, ...message } = generateMessage(known, run.id);
+  return { run, message, boundTo: dice.pick([null, null, run.id, owner ?? run.id]) };
 }

@@ -19,6 +19,8 @@ const expected: readonly string[] = [
   ),
   ...["terminated", "ended", "missing"].map((kind) => `terminate ${kind}`),
   ...["redriven", "live", "completed", "missing"].map((kind) => `redrive ${kind}`),
+  ...["created", "existing", "conflict"].map((kind) => `fork ${kind}`),
+  ...["created", "found", "conflict", "elsewhere"].map((kind) => `signalOrStart ${kind}`),
   ...["rescheduled", "begun", "ended", "missing"].map((kind) => `reschedule ${kind}`),
   ...["listAttempts", "countRuns", "readBacklog", "findKey"].map((kind) => `${kind} done`),
   ...["now", "getRun", "getEnds", "listRuns", "loadHistory"].map((kind) => `${kind} done`),

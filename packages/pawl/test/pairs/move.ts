@@ -32,6 +32,7 @@ import * as workers from "../../src/postgres/transitions/workers.ts";
 import type { ClaimRequest, Ending, Lease, Parking, Recording } from "../../src/store/lease.ts";
 import type { NewMessage } from "../../src/store/message.ts";
 import type { NewRun, Rescheduling } from "../../src/store/run-record.ts";
+import type { RedriveTerms } from "../../src/store/store.ts";
 import type { Heartbeat, NewWorker } from "../../src/store/worker-record.ts";
 
 /** How a caller's own transaction, which a `{ tx }` call is part of, is isolated. */
@@ -154,8 +155,8 @@ export const moves = {
   },
   terminate: (name: string, runId: RunId): Move =>
     move(name, control.terminateRun, [shard, runId, null, null], (rows) => rows[0]),
-  redrive: (name: string, runIds: readonly RunId[]): Move =>
-    move(name, control.redriveRuns, [shard, runIds], (rows) =>
+  redrive: (name: string, runIds: readonly RunId[], terms: RedriveTerms = {}): Move =>
+    move(name, control.redriveRuns, control.redriveValues(shard, runIds, terms), (rows) =>
       Object.fromEntries(control.decodeRedriven(rows)),
     ),
   reschedule: (name: string, rescheduling: Rescheduling): Move =>

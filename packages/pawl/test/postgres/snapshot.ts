@@ -16,7 +16,8 @@ const queries: Record<keyof StoreSnapshot, string> = {
                 coalesce(raw, false) as "isRaw", coalesce(tags, '{}') as tags, retry, ${ms("start_at")} as "startAt",
                 case when status is not null then epoch end as epoch, case when status is not null then attempt end as attempt,
                 ${ms("expires_at")} as "expiresAt", ${ms("deadline_at")} as "deadlineAt", parent_id as "parentId",
-                parent_request as "parentRequest", coalesce(root_id, id) as "rootId", depth, ${ms("created_at")} as "createdAt",
+                parent_request as "parentRequest", coalesce(root_id, id) as "rootId", depth,
+                coalesce(detached, false) as "isDetached", forked_from as "forkedFrom", ${ms("created_at")} as "createdAt",
                 status, ${payload("output", "output_notes")} as output, ${payload("error", "error_notes")} as error,
                 ${ms("ended_at")} as "endedAt"
            from {schema}.run order by id`,

@@ -1,6 +1,6 @@
 import type { RunId } from "../../core/ids.ts";
 import type { Rescheduling } from "../../store/run-record.ts";
-import type { RedriveAnswer } from "../../store/store.ts";
+import type { RedriveAnswer, RedriveTerms } from "../../store/store.ts";
 import type { Row } from "../database.ts";
 import { transition } from "../transition.ts";
 
@@ -12,7 +12,7 @@ export const terminateRun = transition(
 
 export const redriveRuns = transition(
   "redrive_runs",
-  "select run_id, outcome from {schema}.redrive_runs_v1($1, $2)",
+  "select run_id, outcome from {schema}.redrive_runs_v1($1, $2, $3, $4)",
 );
 
 export const rescheduleRun = transition(
@@ -23,6 +23,15 @@ export const rescheduleRun = transition(
 export interface RedrivenRow extends Row {
   readonly run_id: string;
   readonly outcome: RedriveAnswer;
+}
+
+export function redriveValues(
+  shard: number,
+  runIds: readonly RunId[],
+  { from, endedAt }: RedriveTerms = {},
+): readonly unknown[] {
+  const ends = endedAt === undefined ? null : runIds.map((runId) => endedAt.get(runId) ?? null);
+  return [shard, runIds, ends, from === "start"];
 }
 
 export function decodeRedriven(rows: readonly RedrivenRow[]): ReadonlyMap<RunId, RedriveAnswer> {

@@ -46,6 +46,8 @@ export function runsJson(runs: readonly NewRun[]): string {
       deadline_ms: run.deadlineAt ?? undefined,
       parent_id: run.parent?.id,
       parent_request: run.parent?.request,
+      detached: run.isDetached ? true : undefined,
+      forked_from: run.forkedFrom ?? undefined,
     })),
   );
 }

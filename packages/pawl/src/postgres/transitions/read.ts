@@ -1,4 +1,5 @@
 import type { EventKind, RunEvent } from "../../core/event.ts";
+import type { RetryPolicy } from "../../core/retry.ts";
 import {
   endStatuses,
   liveStatuses,
@@ -40,8 +41,8 @@ export const readEnds = transition(
 const msColumn = (column: string): string =>
   `floor(extract(epoch from ${column}_at) * 1000)::float8 as ${column}_ms`;
 
-const recordColumns = `id, workflow, version, queue, priority, status, key, tags, parent_id, root_id, depth, epoch, attempt,
-          worker_id, park_reason, wants,
+const recordColumns = `id, workflow, version, queue, priority, status, key, tags, parent_id, root_id, depth, forked_from, epoch, attempt,
+          worker_id, park_reason, wants, retry::text as retry,
           ${["due", "created", "start", "expires", "deadline", "ended"].map(msColumn).join(", ")},
           input::text as input, input_notes::text as input_notes, output::text as output,
           output_notes::text as output_notes, error::text as error, error_notes::text as error_notes`;
@@ -113,6 +114,8 @@ export interface RunRow extends Row {
   readonly parent_id: string | null;
   readonly root_id: string;
   readonly depth: number;
+  readonly forked_from: string | null;
+  readonly retry: string | null;
   readonly epoch: number;
   readonly attempt: number;
   readonly worker_id: string | null;
@@ -250,6 +253,8 @@ export function decodeRunRecord(row: RunRow): RunRecord {
     parentId: row.parent_id,
     rootId: row.root_id,
     depth: row.depth,
+    forkedFrom: row.forked_from,
+    retry: row.retry === null ? null : (JSON.parse(row.retry) as RetryPolicy),
     epoch: row.epoch,
     attempt: row.attempt,
     workerId: row.worker_id,

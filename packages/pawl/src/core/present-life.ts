@@ -1,14 +1,20 @@
-import type { RunEvent } from "../core/event.ts";
+import type { RunEvent } from "./event.ts";
 import { idsOf, isFailure, meaningOf } from "./fact.ts";
 
 /**
  * A run that was redriven has forgotten what it was told to do in an earlier life, and what came of that, but not what it
- * had done.
+ * had done. One that was started anew has forgotten everything.
  */
 export function presentLife(history: readonly RunEvent[]): readonly RunEvent[] {
-  const lastLife = history.findLastIndex(({ kind }) => kind === "redriven");
-  if (lastLife < 0) return history;
-  return [...withoutStops(history.slice(0, lastLife)), ...history.slice(lastLife)];
+  const remembered = history.slice(Math.max(0, history.findLastIndex(isStartedAnew)));
+  const lastLife = remembered.findLastIndex(({ kind }) => kind === "redriven");
+  if (lastLife < 0) return remembered;
+  return [...withoutStops(remembered.slice(0, lastLife)), ...remembered.slice(lastLife)];
+}
+
+/** Whether the run was redriven from its start. */
+function isStartedAnew({ kind, data }: RunEvent): boolean {
+  return kind === "redriven" && data !== null;
 }
 
 /**

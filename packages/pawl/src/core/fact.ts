@@ -1,8 +1,8 @@
-import { isStartAlone, statusOfChild } from "../core/child-end.ts";
-import { encode } from "../core/codec.ts";
-import type { RunEvent } from "../core/event.ts";
-import type { Payload } from "../core/json.ts";
-import { familyOfTimer, type Family } from "../core/request-key.ts";
+import { isStartAlone, statusOfChild } from "./child-end.ts";
+import { encode } from "./codec.ts";
+import type { RunEvent } from "./event.ts";
+import type { Payload } from "./json.ts";
+import { familyOfTimer, type Family } from "./request-key.ts";
 
 /** What a recorded fact means to the code: it answers a request, or says that one was issued. */
 export interface FactMeaning {

@@ -1,5 +1,5 @@
-import type { RunEvent } from "../core/event.ts";
-import type { Payload } from "../core/json.ts";
+import type { RunEvent } from "./event.ts";
+import type { Payload } from "./json.ts";
 
 /** What an `attempt_failed` or `failed` fact says: the error, and the failures that the code had dealt with by asking for more. */
 export function describeFailedAttempt(error: Payload, handled: readonly number[]): Payload {

@@ -1,0 +1,149 @@
+import { attemptBegan, withoutOpenFailures } from "./earlier-attempts.ts";
+import type { EventKind, RunEvent } from "./event.ts";
+import { meaningOf } from "./fact.ts";
+import type { Payload } from "./json.ts";
+import { presentLife } from "./present-life.ts";
+import { requestKey } from "./request-key.ts";
+
+/** What the `forked` fact of a run says: whose history it began with, and what its code must find as it was there. */
+export interface Fork {
+  /** The run that was forked. */
+  readonly from: string;
+  /** The source's fact that the copy ends before. */
+  readonly seq: number;
+  /** When the code's time begins: that of the first run it was copied from. */
+  readonly since: number;
+  /** Whose random numbers the code draws until so many facts have been delivered; after the last of them, its own. */
+  readonly seeds: readonly Seed[];
+}
+
+interface Seed {
+  readonly runId: string;
+  readonly until: number;
+}
+
+/** The fork that this run is; null if it is none, or was started anew since. */
+export function forkOf(history: readonly RunEvent[]): Fork | null {
+  const data = history.find(({ kind }) => kind === "forked")?.data ?? null;
+  return data === null ? null : (JSON.parse(data.json) as Fork);
+}
+
+/** Never sealed: it is the engine's own, and holds ids and numbers alone. */
+export function describeFork(fork: Fork): Payload {
+  return { json: JSON.stringify(fork), notes: null };
+}
+
+/** Whose random numbers are drawn once so many facts have been delivered. */
+export function seedRunId(fork: Fork | null, runId: string, delivered: number): string {
+  return fork?.seeds.find(({ until }) => delivered < until)?.runId ?? runId;
+}
+
+/** What a run that is forked takes along. */
+export interface Prefix {
+  /** The fact that it ends before. */
+  readonly seq: number;
+  /** What earlier attempts did: the code need not ask for all of it again. */
+  readonly earlier: readonly RunEvent[];
+  readonly present: readonly RunEvent[];
+  readonly fork: Omit<Fork, "from">;
+}
+
+/**
+ * The facts that the source remembers from before this request began, without those about the run itself and without what
+ * had begun and not ended by then: that begins anew.
+ * @param from the request's key, or the name of one that stands in no scope
+ * @returns null where there is no such request
+ */
+export function prefixBefore(
+  from: string,
+  history: readonly RunEvent[],
+  source: { readonly id: string; readonly createdAt: number },
+): Prefix | null {
+  const life = presentLife(history);
+  const remembered = withoutOpenFailures(life);
+  const keys = [from, requestKey("", from, 1)];
+  const isIts = (event: RunEvent): boolean => meaningOf(event) !== null && keys.includes(event.name ?? "");
+  // What has only failed, and would be tried again, is not remembered: there the code had come to it.
+  const first = remembered.find(isIts) ?? life.find(isIts);
+  if (first === undefined) return null;
+  const before = remembered.filter(({ seq, kind }) => seq < first.seq && !isAboutRun(kind));
+  const answered = new Set(before.filter(isAnswer).map(requestOf));
+  const kept = before.filter((event) => meaningOf(event) === null || answered.has(requestOf(event)));
+  const boundary = attemptBegan(life);
+  const delivered = kept.filter((event) => meaningOf(event)?.isAnswer === true).length;
+  const was = forkOf(life);
+  const inherited = (was?.seeds ?? []).map(({ runId, until }) => ({
+    runId,
+    until: Math.min(until, delivered),
+  }));
+  return {
+    seq: first.seq,
+    earlier: kept.filter(({ seq }) => seq < boundary),
+    present: kept.filter(({ seq }) => seq >= boundary),
+    fork: {
+      seq: first.seq,
+      since: was?.since ?? source.createdAt,
+      seeds: [...inherited, { runId: source.id, until: delivered }],
+    },
+  };
+}
+
+/** The keys of what the code has asked for, in order, each once. */
+export function requestKeys(history: readonly RunEvent[]): readonly string[] {
+  const asked = presentLife(history).filter((event) => meaningOf(event) !== null);
+  return [...new Set(asked.map(({ name }) => name ?? ""))];
+}
+
+function isAnswer(event: RunEvent): boolean {
+  return meaningOf(event)?.isAnswer === true || event.kind === "withdrawn";
+}
+
+function requestOf(event: RunEvent): string {
+  const meaning = meaningOf(event);
+  return meaning === null ? "" : `${meaning.family} ${meaning.key}`;
+}
+
+/** What happened to a run rather than in its code. */
+function isAboutRun(kind: EventKind): boolean {
+  switch (kind) {
+    case "cancel_requested":
+    case "paused":
+    case "resumed":
+    case "blocked":
+    case "attempt_failed":
+    case "attempt_crashed":
+    case "rescheduled":
+    case "undo_began":
+    case "undo_completed":
+    case "undo_failed":
+    case "forked":
+    case "redriven":
+    case "continued":
+    case "completed":
+    case "failed":
+    case "cancelled":
+    case "timed_out":
+    case "expired":
+      return true;
+    case "step_intended":
+    case "step_completed":
+    case "step_failed":
+    case "step_retried":
+    case "step_progressed":
+    case "timer_set":
+    case "timer_fired":
+    case "signal_received":
+    case "child_started":
+    case "child_ended":
+    case "withdrawn":
+    case "patched":
+    case "published":
+    case "update_received":
+    case "update_answered":
+    case "stream_written":
+    case "input_parsed":
+      return false;
+    default:
+      return kind satisfies never;
+  }
+}
