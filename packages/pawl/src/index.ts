@@ -50,7 +50,7 @@ export type { HistoryEvent, Run } from "./client/run.ts";
 export type { StartItem, StartManyOptions, StartOptions } from "./client/start-options.ts";
 export { aesGcmCodec, type AesGcmKey, type AesGcmOptions } from "./codec/aes-gcm-codec.ts";
 export type { CancelOptions, SignalOptions } from "./client/telling.ts";
-export type { WorkerView } from "./client/worker-view.ts";
+export type { LongStepView, WorkerView } from "./client/worker-view.ts";
 export type { Duration } from "./core/duration.ts";
 export { PawlError, type ErrorCode } from "./core/error.ts";
 export type { EventKind } from "./core/event.ts";
@@ -66,7 +66,8 @@ export type { Transaction } from "./core/transaction.ts";
 export type { InputOf, OutputOf, SignalSchemas, SignalsOf, WorkflowRef } from "./core/workflow-ref.ts";
 export type { MigrateAnswer, MigrateOptions } from "./postgres/migrate.ts";
 export type { CallOptions, Context, RunIdentity, TimeoutOption } from "./runtime/context.ts";
-export type { StepContext } from "./runtime/step-context.ts";
+export type { StepContext, UndoContext } from "./runtime/step-context.ts";
+export type { StepOptions } from "./runtime/step-options.ts";
 export {
   workflow,
   type ParsedWorkflowOptions,

@@ -21,6 +21,8 @@ export type ErrorCode =
   | "SCHEMA_MISSING"
   | "SCHEMA_TOO_NEW"
   | "SCHEMA_TOO_OLD"
+  | "STEP_CRASHED"
+  | "STEP_TIMED_OUT"
   | "STORE_UNAVAILABLE"
   | "WORKER_CRASHED"
   | "WORKER_EXPIRED";

@@ -65,6 +65,7 @@ export class Course {
   constructor(parts: CourseParts) {
     this.#parts = parts;
     this.#delivery = createDelivery(parts.history);
+    parts.steps.remember(parts.history);
     this.#agenda = createAgenda({ ...parts, requests: this.#requests });
     this.#ending = createEnding({
       ...parts,
@@ -228,8 +229,9 @@ export class Course {
   /** Nothing begins any more. Steps that have begun are waited for: the code learns what they did. */
   #cancel(event: RunEvent): void {
     const { steps, claimed } = this.#parts;
-    this.#refusal = stopError(stopOf(event), claimed.runId);
+    this.#refusal = stopError(stopOf(event), claimed.runId, event.data);
     steps.abort(this.#refusal);
+    steps.refuse(this.#refusal);
     for (const request of this.#requests.all()) {
       const hasBegun =
         request.family === "step" && (request.state !== "held" || this.#delivery.hasAnswer(request));
@@ -281,6 +283,7 @@ export class Course {
     this.#isReplaying = false;
     if (holding.isTold) inbox.fill(await holding.readInbox());
     orders.obey();
+    if (orders.stop === null) steps.beginIntended();
     try {
       if (!this.#isHalted()) await this.#agenda.takeMessages();
       // The code may have come to its end meanwhile, and then nothing begins any more.
@@ -292,7 +295,8 @@ export class Course {
     } catch (error) {
       return this.#ending.blockUnreadable(error);
     }
-    const isBusy = steps.size > 0 || this.#requests.size === 0;
+    const isSoonBusy = steps.hasShortWait && !this.#isHalted();
+    const isBusy = steps.size > 0 || isSoonBusy || this.#requests.size === 0;
     if (holding.hasAnswers || holding.hasTooMany || (holding.hasFacts && isBusy)) return this.#record();
     if (isBusy) return this.#rest();
     if (isReleasing()) return null;
@@ -313,6 +317,7 @@ export class Course {
   #absorb(events: readonly RunEvent[]): void {
     for (const event of events) {
       this.#delivery.add(event);
+      this.#parts.steps.recorded(event);
       if (event.kind === "cancel_requested") this.#parts.cancelRecorded();
       const meaning = event.kind === "timer_set" ? meaningOf(event) : null;
       const request = meaning === null ? undefined : this.#requests.find(meaning);

@@ -1,6 +1,6 @@
 import type { RunEvent } from "../core/event.ts";
 import type { Family } from "../core/request-key.ts";
-import { isFailure, meaningOf, type FactMeaning } from "./fact.ts";
+import { isFailure, isFinalFailure, meaningOf, type FactMeaning } from "./fact.ts";
 import { handledFailures } from "./failed-attempt.ts";
 import { createSeqHeap } from "./seq-heap.ts";
 
@@ -114,11 +114,16 @@ function attemptFailed(history: readonly RunEvent[]): number {
  */
 function withoutOpenFailures(history: readonly RunEvent[]): readonly RunEvent[] {
   const boundary = attemptFailed(history);
+  const lifeBegan = history.findLast(({ kind }) => kind === "redriven")?.seq ?? 0;
   const failedAt = new Map<string, number>();
   const handled = new Set(history.flatMap(handledFailures));
   const idOf = (family: Family, key: string): string => `${family} ${key}`;
   for (const event of history) {
-    const isOpen = event.seq < boundary && isFailure(event) && !handled.has(event.seq);
+    const isOpen =
+      event.seq < boundary &&
+      isFailure(event) &&
+      !handled.has(event.seq) &&
+      !isFinalFailure(event, lifeBegan);
     const meaning = isOpen ? meaningOf(event) : null;
     if (meaning !== null) failedAt.set(idOf(meaning.family, meaning.key), event.seq);
   }

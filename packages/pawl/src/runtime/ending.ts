@@ -1,4 +1,5 @@
 import { cancelError } from "../core/cancel-error.ts";
+import type { Clock } from "../core/clock.ts";
 import { encode } from "../core/codec.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
@@ -47,6 +48,7 @@ export interface EndingParts {
   readonly orders: Orders;
   readonly steps: Steps;
   readonly bell: Bell;
+  readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
   readonly payloads: Payloads;
@@ -85,7 +87,11 @@ export function createEnding(parts: EndingParts): Ending {
   };
 
   const complete = (output: Payload | null): Promise<Outcome> => {
-    // Whatever still runs has lost a race, and nobody waits for it.
+    // Whatever still runs has lost a race, or was forgotten, and nobody waits for it.
+    if (steps.size > 0)
+      log.warn("The run has returned while steps were in progress: await every step, or use ctx.race.", {
+        steps: steps.running(),
+      });
     steps.abort(new PawlError("RUN_ENDED", `Run ${claimed.runId} has completed.`, { runId: claimed.runId }));
     return end({ status: "completed", output, error: null });
   };
@@ -95,7 +101,9 @@ export function createEnding(parts: EndingParts): Ending {
     const said = { error: revive(describeError(thrown)), attempt: claimed.attempt };
     const failures = Math.max(claimed.failures, countFailedAttempts(history)) + 1;
     const now = holding.time.estimate();
-    const next = mayRetry ? planNextAttempt(thrown, failures, { ...parts, now }) : null;
+    const { retry: policy, retryIf } = parts.workflow;
+    const retrying = { policy: claimed.retry ?? policy, retryIf };
+    const next = mayRetry ? planNextAttempt(thrown, failures, { ...parts, retrying, now }) : null;
     if (next === null) {
       const error = payloads.encodeError(thrown, placeOfError(runId));
       const data = describeFailedAttempt(error, parts.handledFailures());
@@ -148,17 +156,16 @@ export function createEnding(parts: EndingParts): Ending {
     if (holding.isTold) inbox.fill(await holding.readInbox());
     orders.obey();
     const { stop: ordered } = orders;
-    if (ordered !== null) steps.abort(stopError(ordered, runId));
+    if (ordered !== null) steps.abort(stopError(ordered, runId, orders.cancelData));
   };
 
-  /**
-   * A run with a step in progress neither parks nor fails: what the step did is recorded first. Only a run that was told
-   * to stop gives up steps that do not heed it.
-   */
+  /** A run with a step in progress is not parked: what the step did is recorded first. */
   const stepsEnded = async (): Promise<void> => {
     while (steps.size > 0) {
       await heedOrders();
       if (holding.hasFacts) parts.absorb(await holding.record());
+      if (orders.stop === null) steps.beginIntended();
+      else steps.refuse(stopError(orders.stop, runId, orders.cancelData));
       const isGivenUp = orders.stop !== null;
       const leftMs = isGivenUp ? Infinity : (claimed.deadlineAt ?? Infinity) - holding.time.estimate();
       const rung = await bell.wait(Math.max(1, Math.min(patienceMs, leftMs)));
@@ -166,8 +173,29 @@ export function createEnding(parts: EndingParts): Ending {
       if (rung) continue;
       if (leftMs < Infinity) await holding.lookAtClock();
       if (leftMs <= patienceMs) continue;
-      log.warn("The run has ended but for steps that do not return.", { steps: steps.running(), isGivenUp });
-      if (isGivenUp) return;
+      log.warn("The run waits for steps that do not return.", { steps: steps.running(), isGivenUp });
+      if (isGivenUp) return steps.giveUp();
+    }
+  };
+
+  /** The code has come to its end, and not well: its steps are told to stop, and those that do not heed it are given up. */
+  const stepsStopped = async (reason: PawlError): Promise<void> => {
+    steps.abort(reason);
+    steps.refuse(reason);
+    const givenUpAt = parts.clock.now() + patienceMs;
+    while (steps.size > 0) {
+      await heedOrders();
+      if (holding.hasFacts) parts.absorb(await holding.record());
+      const leftMs = givenUpAt - parts.clock.now();
+      if (leftMs <= 0) {
+        log.warn("The run ends without steps that do not return.", { steps: steps.running() });
+        return steps.giveUp();
+      }
+      const deadlineMs =
+        orders.stop === null ? (claimed.deadlineAt ?? Infinity) - holding.time.estimate() : Infinity;
+      const rung = await bell.wait(Math.max(1, Math.min(leftMs, deadlineMs)));
+      holding.assertHeld();
+      if (!rung && deadlineMs < leftMs) await holding.lookAtClock();
     }
   };
 
@@ -208,7 +236,7 @@ export function createEnding(parts: EndingParts): Ending {
     async finish(end) {
       const ordered = orders.stop;
       if (ordered !== null) {
-        await stepsEnded();
+        await stepsStopped(stopError(ordered, runId, orders.cancelData));
         return stop(ordered);
       }
       const result = encodeResult(end, (output) =>
@@ -218,7 +246,7 @@ export function createEnding(parts: EndingParts): Ending {
       // What the run did is not lost with a codec that is out of order: its steps are recorded.
       if (end.kind === "returned" && PawlError.is(result.error, "CODEC_FAILED"))
         return blockUnreadable(result.error);
-      await stepsEnded();
+      await stepsStopped(new PawlError("RUN_FAILED", `The code of run ${runId} has failed.`, { runId }));
       if (orders.stop !== null) return stop(orders.stop);
       return fail(result.error, end.kind === "threw");
     },

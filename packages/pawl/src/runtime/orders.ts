@@ -1,3 +1,4 @@
+import { cancelReason } from "../core/cancel-error.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
 import type { RunId } from "../core/ids.ts";
@@ -79,13 +80,12 @@ export function createOrders(
   };
 }
 
-/** What code and steps get to hear. */
-export function stopError(stop: Stop, runId: RunId): PawlError {
-  const [code, happened] =
-    stop === "timed_out"
-      ? (["RUN_TIMED_OUT", "has timed out"] as const)
-      : (["RUN_CANCELLED", "was cancelled"] as const);
-  return new PawlError(code, `Run ${runId} ${happened}.`, { runId });
+/** What code and steps get to hear: why, too, where the cancel said so. */
+export function stopError(stop: Stop, runId: RunId, cancelData: Payload | null): PawlError {
+  if (stop === "timed_out") return new PawlError("RUN_TIMED_OUT", `Run ${runId} has timed out.`, { runId });
+  const reason = cancelReason(cancelData);
+  const because = reason === null ? "." : `: ${reason}`;
+  return new PawlError("RUN_CANCELLED", `Run ${runId} was cancelled${because}`, { runId, reason });
 }
 
 export function stopOf(cancelRequested: RunEvent): Stop {
