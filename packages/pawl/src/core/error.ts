@@ -24,6 +24,7 @@ export type ErrorCode =
   | "STEP_CRASHED"
   | "STEP_TIMED_OUT"
   | "STORE_UNAVAILABLE"
+  | "UNDO_MISSING"
   | "WORKER_CRASHED"
   | "WORKER_EXPIRED";
 

@@ -46,7 +46,11 @@ export interface Context<Signals extends SignalSchemas = SignalSchemas> {
    * @throws {PawlError} `INVALID_PAYLOAD` if the result cannot be recorded exactly; it is not tried again. `STEP_TIMED_OUT`
    * and `STEP_CRASHED` as the options say; `INVALID_OPTION`
    */
-  step<T>(name: string, call: (step: StepContext) => T | Promise<T>, options?: StepOptions<T>): Promise<T>;
+  step<T>(
+    name: string,
+    call: (step: StepContext) => T | Promise<T>,
+    options?: StepOptions<NoInfer<T>>,
+  ): Promise<T>;
   /** Waits, without a process if it takes long. */
   sleep(duration: Duration): Promise<void>;
   /** Waits until this instant (a date, or ms since 1970); one in the past is over at once. */

@@ -1,5 +1,5 @@
 import { idOfChild } from "../core/child-end.ts";
-import type { PawlError } from "../core/error.ts";
+import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
 import type { Ids } from "../core/ids.ts";
 import { placeOfEvent, placeOfInput } from "../core/payload-codec.ts";
@@ -18,15 +18,14 @@ import { createRequest, type RequestTerms } from "./request.ts";
 import { createRequests } from "./requests.ts";
 import { createRunLog } from "./run-log.ts";
 import { createScope } from "./scope.ts";
+import type { UndoTerms } from "./step-options.ts";
 
-export interface CourseParts extends Omit<EndingParts, "absorb" | "handledFailures"> {
+export interface CourseParts extends Omit<EndingParts, "absorb" | "handledFailures" | "undos"> {
   readonly ids: Ids;
   readonly timers: Timers;
   readonly settle: () => Promise<void>;
   readonly restGraceMs: number;
   readonly parkGraceMs: number;
-  /** The worker wants to give the run back. */
-  readonly isReleasing: () => boolean;
   readonly cancelRecorded: () => void;
 }
 
@@ -52,6 +51,8 @@ export class Course {
   #lastFailure: RunEvent | null = null;
   /** Failures after which the code asked for something else: its course rests on them. */
   readonly #handledFailures = new Set<number>();
+  /** What the code has said undoes a step. */
+  readonly #undos = new Map<string, UndoTerms>();
   /** What every request gets from the moment the code knows that it is to stop. */
   #refusal: PawlError | null = null;
   /** Counts what the code does: it asks for something, or comes to its end. */
@@ -71,6 +72,7 @@ export class Course {
       ...parts,
       absorb: (events) => this.#absorb(events),
       handledFailures: () => [...this.#handledFailures],
+      undos: this.#undos,
     });
     this.#now = parts.claimed.createdAt;
     this.#isReplaying = parts.history.length > 0;
@@ -96,8 +98,8 @@ export class Course {
       const outcome = await this.#ending.pause();
       if (outcome !== null) return outcome;
     }
-    if (orders.stop !== null && (claimed.epoch === 1 || isBetweenAttempts(history)))
-      return this.#ending.stop(orders.stop);
+    const isOver = claimed.epoch === 1 || isBetweenAttempts(history);
+    if (orders.stop !== null && isOver && !this.#ending.isUndoExpected) return this.#ending.stop(orders.stop);
     while (holding.hasFacts) await this.#record();
     return null;
   }
@@ -166,6 +168,8 @@ export class Course {
       if (mark.kind === "timer_set" || mark.kind === "child_started") request.state = "issued";
     }
     this.#requests.add(request);
+    if (request.family === "step" && request.terms.undo !== null)
+      this.#undos.set(request.key, request.terms.undo);
     if (this.#lastFailure !== null) this.#handledFailures.add(this.#lastFailure.seq);
     this.#moves += 1;
     this.#parts.bell.ring();
@@ -212,7 +216,7 @@ export class Course {
     this.#random = null;
     this.#movesAtDelivery = this.#moves;
     this.#lastFailure = isFailure(event) ? event : null;
-    if (event.kind === "cancel_requested") this.#cancel(event);
+    if (event.kind === "cancel_requested" || event.kind === "undo_began") this.#cancel(event);
     const meaning = meaningOf(event);
     const request = meaning === null ? undefined : this.#requests.find(meaning);
     if (request !== undefined) {
@@ -228,8 +232,11 @@ export class Course {
 
   /** Nothing begins any more. Steps that have begun are waited for: the code learns what they did. */
   #cancel(event: RunEvent): void {
-    const { steps, claimed } = this.#parts;
-    this.#refusal = stopError(stopOf(event), claimed.runId, event.data);
+    const { steps, claimed, orders } = this.#parts;
+    this.#refusal ??=
+      event.kind === "undo_began" && orders.stop === null
+        ? new PawlError("RUN_FAILED", `Run ${claimed.runId} has failed, and is undone.`)
+        : stopError(stopOf(event), claimed.runId, event.data);
     steps.abort(this.#refusal);
     steps.refuse(this.#refusal);
     for (const request of this.#requests.all()) {
@@ -306,7 +313,7 @@ export class Course {
   /** Nothing new begins. */
   #isHalted(): boolean {
     const { orders, isReleasing } = this.#parts;
-    return orders.stop !== null || orders.isPaused || isReleasing();
+    return orders.stop !== null || orders.isPaused || orders.isUndoing || isReleasing();
   }
 
   async #record(): Promise<null> {
@@ -328,11 +335,11 @@ export class Course {
   /** A step runs, or the code does: waits until something happens, or is due. Code that does not heed a stop is given up. */
   async #rest(): Promise<Outcome | null> {
     const { bell, holding, orders, steps, log } = this.#parts;
-    if (orders.stop !== null) {
+    if (orders.stop !== null || orders.isUndoing) {
       if (await bell.wait(patienceMs)) return null;
       holding.assertHeld();
       log.warn("The run was told to stop, and ends without its code.", { steps: steps.running() });
-      return this.#ending.stop(orders.stop);
+      return this.#ending.giveUp();
     }
     const dueAt = earliest(this.#isHalted() ? null : this.#agenda.nextDueAt(), this.#deadlineAt());
     if (dueAt === null) {

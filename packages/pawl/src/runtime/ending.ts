@@ -15,11 +15,13 @@ import { earliest } from "./agenda.ts";
 import type { Bell } from "./bell.ts";
 import type { CodeEnd, Difference } from "./difference.ts";
 import { describeFailedAttempt } from "./failed-attempt.ts";
+import { errorOf, type Fate } from "./fate.ts";
 import type { Holding, ParkTerms } from "./holding.ts";
 import type { Inbox } from "./inbox.ts";
 import { planNextAttempt } from "./next-attempt.ts";
 import { stopError, type Orders, type Stop } from "./orders.ts";
 import type { Steps } from "./steps.ts";
+import { createUndoing, type UndoingParts } from "./undoing.ts";
 import type { Workflow } from "./workflow.ts";
 
 /** What became of a run in this worker's hands. */
@@ -31,6 +33,10 @@ export interface Ending {
   finish(end: CodeEnd): Promise<Outcome>;
   /** Ends it without its code. */
   stop(stop: Stop): Promise<Outcome>;
+  /** Ends it as it was told, though its code does not come to its end. */
+  giveUp(): Promise<Outcome>;
+  /** Whether something may have to be undone before it ends, for which its code is needed. */
+  readonly isUndoExpected: boolean;
   /** The code does not fit the history. */
   block(difference: Difference): Promise<Outcome>;
   /** What the run was given, has done or gives cannot be read or written here: leaves it to a process that can. */
@@ -39,7 +45,7 @@ export interface Ending {
   pause(): Promise<Outcome | null>;
 }
 
-export interface EndingParts {
+export interface EndingParts extends Omit<UndoingParts, "absorb"> {
   readonly claimed: ClaimedRun;
   readonly workflow: Workflow;
   readonly history: readonly RunEvent[];
@@ -66,6 +72,7 @@ export const patienceMs = 30_000;
 export function createEnding(parts: EndingParts): Ending {
   const { claimed, history, holding, inbox, orders, steps, bell, log, payloads } = parts;
   const beganAt = holding.time.estimate();
+  const undoing = createUndoing(parts);
   const { runId } = claimed;
   const attempt = { name: null, attempt: claimed.attempt, beganAt };
 
@@ -81,9 +88,31 @@ export function createEnding(parts: EndingParts): Ending {
     return "ended";
   };
 
+  /** What was done is undone first. How it ends is settled by the first that says so. */
+  const conclude = async (wanted: Fate): Promise<Outcome> => {
+    const fate = undoing.fate ?? wanted;
+    const undone = await undoing.run(fate);
+    if (typeof undone === "string") return undone;
+    const { status } = fate;
+    const error = errorOf(fate, undone.notUndone, runId, payloads);
+    const isFailed = status === "failed" && error !== null;
+    const data = isFailed ? describeFailedAttempt(error, parts.handledFailures()) : null;
+    const outcome = await end({ status, output: null, error }, data);
+    if (isFailed) log.error("The run has failed.", { error: readError(error), attempt: claimed.attempt });
+    return outcome;
+  };
+
+  const readError = (error: Payload): unknown => {
+    try {
+      return payloads.decodeError(error, placeOfError(runId));
+    } catch (unreadable) {
+      return unreadable;
+    }
+  };
+
   const stop = (stop: Stop): Promise<Outcome> => {
     const error = stop === "cancelled" ? cancelError(orders.cancelData) : null;
-    return end({ status: stop, output: null, error });
+    return conclude({ status: stop, error });
   };
 
   const complete = (output: Payload | null): Promise<Outcome> => {
@@ -104,24 +133,29 @@ export function createEnding(parts: EndingParts): Ending {
     const { retry: policy, retryIf } = parts.workflow;
     const retrying = { policy: claimed.retry ?? policy, retryIf };
     const next = mayRetry ? planNextAttempt(thrown, failures, { ...parts, retrying, now }) : null;
-    if (next === null) {
-      const error = payloads.encodeError(thrown, placeOfError(runId));
-      const data = describeFailedAttempt(error, parts.handledFailures());
-      const outcome = await end({ status: "failed", output: null, error }, data);
-      log.error("The run has failed.", said);
-      return outcome;
-    }
+    if (next === null)
+      return conclude({ status: "failed", error: payloads.encodeError(thrown, placeOfError(runId)) });
     const fact = { kind: "attempt_failed", ...attempt } as const;
     const error = payloads.encodeError(thrown, placeOfEvent(runId, fact));
     holding.add({ ...fact, data: describeFailedAttempt(error, parts.handledFailures()) });
     const dueAt = earliest(claimed.deadlineAt, next.dueAt);
-    const outcome = await layDown({ ...unlessOrdered, ...next, dueAt, reason: "retry", attemptFailed: true });
+    const outcome = await layDown({
+      ...unlessOrdered(),
+      ...next,
+      dueAt,
+      reason: "retry",
+      attemptFailed: true,
+    });
     const nextTryInMs = next.delayMs ?? Math.max(0, next.dueAt - now);
     log.warn("An attempt has failed.", { ...said, nextTryInMs: outcome === "parked" ? nextTryInMs : null });
     return outcome;
   };
 
-  const unlessOrdered = { dueAt: claimed.deadlineAt, wants: ["cancel", "pause"] as const };
+  /** A run that is undone cannot be ordered to end otherwise. */
+  const unlessOrdered = (): Pick<ParkTerms, "dueAt" | "wants"> =>
+    orders.isUndoing
+      ? { dueAt: null, wants: ["pause"] }
+      : { dueAt: claimed.deadlineAt, wants: ["cancel", "pause"] };
 
   const park = async (terms: ParkTerms): Promise<Outcome | null> => {
     await recordSurplus();
@@ -135,8 +169,9 @@ export function createEnding(parts: EndingParts): Ending {
 
   const pause = (attemptFailed: boolean): Promise<Outcome | null> => {
     orders.pause();
-    const { deadlineAt: dueAt } = claimed;
-    return park({ reason: "paused", dueAt, delayMs: null, wants: ["cancel", "resume"], attemptFailed });
+    const { dueAt } = unlessOrdered();
+    const wants = orders.isUndoing ? (["resume"] as const) : (["cancel", "resume"] as const);
+    return park({ reason: "paused", dueAt, delayMs: null, wants, attemptFailed });
   };
 
   /** Parks a run that has no more to do for now, unless it is ordered to do something else. */
@@ -208,7 +243,7 @@ export function createEnding(parts: EndingParts): Ending {
     log.error(difference.message, { expected: difference.expected, found: difference.found });
     // Once it is tried at long intervals only, saying the same again would make the history grow for ever.
     if (delayMs < longestBlockMs || !isLastBlock(difference)) holding.add({ ...blockedFact, data });
-    return layDown({ ...unlessOrdered, reason: "blocked", delayMs, attemptFailed: false });
+    return layDown({ ...unlessOrdered(), reason: "blocked", delayMs, attemptFailed: false });
   };
 
   const blockUnreadable = async (error: unknown): Promise<Outcome> => {
@@ -232,8 +267,17 @@ export function createEnding(parts: EndingParts): Ending {
 
   return {
     stop,
+    get isUndoExpected() {
+      return undoing.isExpected;
+    },
     pause: () => pause(false),
+    giveUp() {
+      steps.giveUp();
+      // Without an order it was being undone, and what was settled then holds.
+      return stop(orders.stop ?? "cancelled");
+    },
     async finish(end) {
+      if (undoing.fate !== null) return conclude(undoing.fate);
       const ordered = orders.stop;
       if (ordered !== null) {
         await stepsStopped(stopError(ordered, runId, orders.cancelData));

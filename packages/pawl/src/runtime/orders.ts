@@ -4,6 +4,7 @@ import type { RunEvent } from "../core/event.ts";
 import type { RunId } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
 import type { ClaimedRun } from "../store/lease.ts";
+import type { Message } from "../store/message.ts";
 import { deadlineName } from "./fact.ts";
 import type { Holding } from "./holding.ts";
 import type { Inbox } from "./inbox.ts";
@@ -17,6 +18,9 @@ export interface Orders {
   /** What came with the cancel, such as its reason. */
   readonly cancelData: Payload | null;
   readonly isPaused: boolean;
+  /** What the run did is undone: how it ends is settled, and only a pause holds it up. */
+  readonly isUndoing: boolean;
+  undo(): void;
   /** Turns what has been read, and the time, into facts. */
   obey(): void;
   /** The run pauses now: adds that fact, once for each time it does. */
@@ -31,6 +35,7 @@ export function createOrders(
 ): Orders {
   const requested = history.find((event) => event.kind === "cancel_requested");
   let isPauseNoted = false;
+  let isUndoing = history.some(({ kind }) => kind === "undo_began");
   let stop: Stop | null = requested === undefined ? null : stopOf(requested);
   let cancelData = requested?.data ?? null;
 
@@ -52,10 +57,12 @@ export function createOrders(
   const obeyResume = (): void => {
     const messages = inbox.on("pause", "resume");
     const newest = messages.findLastIndex(({ topic }) => topic === "resume");
-    for (const message of messages.slice(0, newest + 1)) {
-      holding.add({ kind: "resumed", name: null, data: null, takes: inbox.take(message) });
-      isPauseNoted = false;
-    }
+    for (const message of messages.slice(0, newest + 1)) voidPause(message);
+  };
+
+  const voidPause = (message: Message): void => {
+    holding.add({ kind: "resumed", name: null, data: null, takes: inbox.take(message) });
+    isPauseNoted = false;
   };
 
   return {
@@ -66,12 +73,20 @@ export function createOrders(
       return cancelData;
     },
     get isPaused() {
-      return stop === null && inbox.on("pause").length > 0;
+      return (stop === null || isUndoing) && inbox.on("pause").length > 0;
     },
     obey() {
-      if (stop === null) obeyCancel();
-      if (stop === null) obeyDeadline();
-      if (stop === null) obeyResume();
+      if (stop === null && !isUndoing) obeyCancel();
+      if (stop === null && !isUndoing) obeyDeadline();
+      if (stop === null || isUndoing) obeyResume();
+    },
+    get isUndoing() {
+      return isUndoing;
+    },
+    undo() {
+      isUndoing = true;
+      // A pause from before the order to stop was made void by it.
+      if (stop !== null) for (const message of inbox.on("pause", "resume")) voidPause(message);
     },
     pause() {
       if (!isPauseNoted) holding.add({ kind: "paused", name: null, data: null });

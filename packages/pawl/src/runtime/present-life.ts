@@ -1,15 +1,23 @@
-import type { RunEvent } from "../core/event.ts";
+import type { EventKind, RunEvent } from "../core/event.ts";
 import { isFailure, meaningOf } from "./fact.ts";
 
 /**
  * A run that was redriven has forgotten what it was told to do in an earlier life, and what came of that, but not what it
- * had done.
+ * had done, unless it was undone.
  */
 export function presentLife(history: readonly RunEvent[]): readonly RunEvent[] {
   const lastLife = history.findLastIndex(({ kind }) => kind === "redriven");
   if (lastLife < 0) return history;
   return [...withoutStops(history.slice(0, lastLife)), ...history.slice(lastLife)];
 }
+
+const forgotten: ReadonlySet<EventKind> = new Set([
+  "cancel_requested",
+  "undo_began",
+  "undo_retried",
+  "undo_completed",
+  "undo_failed",
+]);
 
 /**
  * Where a life did not end by its code's failure, nobody has written down which failures the code had dealt with. One that
@@ -28,6 +36,8 @@ function withoutStops(past: readonly RunEvent[]): readonly RunEvent[] {
     if (event.kind === "cancel_requested") isOrdered = true;
     if (idOf(event) !== null) last = event;
     if (isOrdered) setAside(event);
+    // What was undone has not been done.
+    if (event.kind === "undo_completed") triedAgain.set(`step ${event.name}`, event.seq);
     if (event.kind !== "redriven") continue;
     isOrdered = false;
     setAside(last);
@@ -35,7 +45,7 @@ function withoutStops(past: readonly RunEvent[]): readonly RunEvent[] {
   setAside(last);
   return past.filter((event) => {
     const id = idOf(event);
-    return event.kind !== "cancel_requested" && (id === null || event.seq > (triedAgain.get(id) ?? 0));
+    return !forgotten.has(event.kind) && (id === null || event.seq > (triedAgain.get(id) ?? 0));
   });
 }
 

@@ -10,7 +10,7 @@ export interface StepAttempt {
   abort(reason: Error): void;
 }
 
-type AttemptEnd =
+export type AttemptEnd =
   | { readonly kind: "returned"; readonly result: unknown }
   /** `wasStopped`: it was told to stop before it threw. */
   | { readonly kind: "threw"; readonly error: unknown; readonly wasStopped: boolean };

@@ -24,7 +24,8 @@ export interface StepOptions<T = unknown> {
    * its end; the step that completed last is undone first. May be called more than once, as a step may. Its code must not
    * use the workflow's context. Default: nothing is undone.
    */
-  readonly undo?: (result: T, undo: UndoContext) => unknown;
+  // A method: options that undo a narrower result are options of a step, before the step's own result is inferred.
+  undo?(this: void, result: T, undo: UndoContext): unknown;
   /** When the undo throws. Default: five attempts, exponential from 1 s to 5 min, with jitter. */
   readonly undoRetry?: WorkflowRetryOptions;
   /**
@@ -50,7 +51,7 @@ export interface StepTerms {
   readonly undo: UndoTerms | null;
 }
 
-interface UndoTerms {
+export interface UndoTerms {
   readonly call: (result: unknown, undo: UndoContext) => unknown;
   readonly retrying: Retrying;
 }

@@ -3,7 +3,7 @@ import type { EventKind, RunEvent } from "../core/event.ts";
 import type { Payload } from "../core/json.ts";
 
 /** What the history tells of one step, beside its answer. */
-interface StepPast {
+export interface StepPast {
   /** Attempts that failed, in this life of the run. */
   readonly attempts: number;
   /** Those among them that its retry policy counts: each attempt of the run brings the step a new budget. */
@@ -70,7 +70,14 @@ export function createStepPasts(history: readonly RunEvent[]): StepPasts {
 /** Another life has limits of its own. */
 function forgetAttempts(pasts: Map<string, StepPast>): void {
   for (const [key, past] of pasts)
-    pasts.set(key, { ...past, attempts: 0, failures: 0, dueAt: null, isOpen: false });
+    pasts.set(key, {
+      ...past,
+      attempts: 0,
+      failures: 0,
+      dueAt: null,
+      isOpen: false,
+      hasDoubt: past.hasDoubt || past.isOpen,
+    });
 }
 
 type Change = (past: StepPast, event: RunEvent) => Partial<StepPast>;

@@ -12,7 +12,8 @@ import type { ClaimedRun } from "../store/lease.ts";
 import type { Holding } from "./holding.ts";
 import { planNextAttempt } from "./next-attempt.ts";
 import type { StepRequest } from "./request.ts";
-import { beginAttempt, type StepAttempt } from "./step-attempt.ts";
+import { beginAttempt, type AttemptEnd, type StepAttempt } from "./step-attempt.ts";
+import type { StepContext } from "./step-context.ts";
 import { createStepPasts, describeIntent, markDoubtful, type StepPasts } from "./step-past.ts";
 
 /** A step in progress: since when by the store's clock, as far as it is known, and by this process's. */
@@ -54,6 +55,8 @@ export interface Steps {
   abort(reason: Error): void;
   /** Waits for none of them any more: whatever they still do is not recorded. */
   giveUp(): void;
+  /** Calls what undoes a step; seen, and told when the run is lost, like a step. Never rejects. */
+  callUndo(key: string, attempt: number, call: (step: StepContext) => unknown): Promise<AttemptEnd>;
 }
 
 export interface StepsParts {
@@ -75,7 +78,7 @@ interface Execution extends RunningStep {
 }
 
 /** A run keeps its place in the worker for a next attempt that is due within this time. */
-const shortWaitMs = 5_000;
+export const shortWaitMs = 5_000;
 
 export function createSteps(parts: StepsParts): Steps {
   const { claimed, holding, probe, log, payloads, clock, timers, random, changed } = parts;
@@ -318,6 +321,28 @@ export function createSteps(parts: StepsParts): Steps {
       for (const { attempt } of running.values()) attempt?.abort(reason);
     },
     giveUp: () => running.clear(),
+    async callUndo(key, number, call) {
+      const name = `undo ${key}`;
+      probe("step.before");
+      holding.assertHeld();
+      const beganAt = holding.time.estimate();
+      const execution: Execution = { key: name, beganAt, since: clock.now(), attempt: null, progress: null };
+      running.set(name, execution);
+      const idempotencyKey = idempotencyKeyOf(runId, key);
+      const given = {
+        key: name,
+        call,
+        idempotencyKey,
+        attempt: number,
+        timeoutMs: null,
+        progress: undefined,
+      };
+      execution.attempt = beginAttempt({ ...given, log, timers, progressed: () => {} });
+      const end = await execution.attempt.ended;
+      leave(execution);
+      probe("step.after");
+      return end;
+    },
   };
 
   function wait(request: StepRequest, dueAt: number): void {
