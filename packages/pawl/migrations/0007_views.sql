@@ -151,14 +151,16 @@ language plpgsql stable
 set search_path = pg_catalog
 as $$
 declare
-  v_why text := case when p_kind in ('step_failed', 'blocked', 'attempt_failed', 'failed')
+  v_why text := case when p_kind in ('step_failed', 'step_retried', 'undo_retried', 'undo_failed', 'blocked', 'attempt_failed',
+                                     'failed')
                      then coalesce(': ' || (p_data ->> 'message'), '') end;
 begin
   return case p_kind
     when 'step_intended' then 'step ' || p_name || ' is about to run'
     when 'step_completed' then 'step ' || p_name || ' completed'
     when 'step_failed' then 'step ' || p_name || ' failed' || v_why
-    when 'step_retried' then 'step ' || p_name || ' is tried again'
+    when 'step_retried' then 'step ' || p_name || ' is tried again at ' || {schema}.instant_text_v1(p_due_at) || v_why
+    when 'step_progressed' then 'step ' || p_name || ' said how far it has come'
     when 'timer_set' then case when {schema}.is_timeout_v1(p_name) then p_name || ' is waited for until '
                                else p_name || ' until ' end || {schema}.instant_text_v1(p_due_at)
     when 'timer_fired' then case when {schema}.is_timeout_v1(p_name) then p_name || ' did not come in time'
@@ -177,6 +179,10 @@ begin
     when 'attempt_crashed' then 'the worker died'
     when 'input_parsed' then 'the input was parsed'
     when 'rescheduled' then 'rescheduled'
+    when 'undo_began' then 'what was done is undone'
+    when 'undo_retried' then 'the undo of step ' || p_name || ' is tried again at ' || {schema}.instant_text_v1(p_due_at) || v_why
+    when 'undo_completed' then 'step ' || p_name || ' was undone'
+    when 'undo_failed' then 'step ' || p_name || ' could not be undone' || v_why
     when 'redriven' then 'redriven'
     when 'failed' then 'failed' || v_why
     when 'timed_out' then 'timed out'
@@ -206,13 +212,13 @@ select e.run_id as run_id, e.seq as seq, e.began_at as at, 'step ' || e.name || 
        'step_began'::text as kind, e.name as name, e.attempt as attempt, e.worker_id as worker_id, null::json as data,
        null::json as notes, e.shard as shard
   from {schema}.event e
- where e.kind in ('step_completed', 'step_failed') and e.began_at is not null
+ where e.kind in ('step_completed', 'step_failed', 'step_retried') and e.began_at is not null
  union all
 select e.run_id as run_id, e.seq as seq, e.began_at as at, 'a worker began to execute it'::text as what,
        'execution_began'::text as kind, null::text as name, e.attempt as attempt, e.worker_id as worker_id, null::json as data,
        null::json as notes, e.shard as shard
   from {schema}.event e
- where e.kind not in ('step_completed', 'step_failed') and e.attempt is not null and e.began_at is not null
+ where e.kind not in ('step_completed', 'step_failed', 'step_retried') and e.attempt is not null and e.began_at is not null
  union all
 select l.run_id as run_id, null::integer as seq, l.began_at as at, 'a worker began to execute it'::text as what,
        'execution_began'::text as kind, null::text as name, l.attempt as attempt, l.worker_id as worker_id, null::json as data,
@@ -314,9 +320,10 @@ select w.id, w.host, w.pid, w.queues, w.workflows, w.concurrency, w.started_at, 
 -- Steps that were running for longer than a heartbeat when their worker was last heard of.
 create view {schema}.running_steps as
 select s."runId" as run_id, s.step as name, to_timestamp(s."beganAt" / 1000.0) as began_at, w.id as worker_id, w.host, w.pid,
-       w.heard_at
+       w.heard_at, s.progress, s."progressNotes" as progress_notes
   from {schema}.worker w
- cross join lateral json_to_recordset(w.long_steps) as s ("runId" uuid, step text, "beganAt" float8)
+ cross join lateral json_to_recordset(w.long_steps)
+            as s ("runId" uuid, step text, "beganAt" float8, progress json, "progressNotes" json)
  where w.ended_at is null and w.long_steps is not null;
 
 -- Public. The bound between the ids of runs made before this instant, and of those made at it or later: a time range that the

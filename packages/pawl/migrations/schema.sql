@@ -35,7 +35,7 @@ create table pawl.event (
   data            json,
   notes           json,
   constraint event_pkey PRIMARY KEY (run_id, seq, shard),
-  constraint event_kind_check CHECK ((kind = ANY (ARRAY['step_intended'::text, 'step_completed'::text, 'step_failed'::text, 'step_retried'::text, 'step_progressed'::text, 'timer_set'::text, 'timer_fired'::text, 'signal_received'::text, 'child_started'::text, 'child_ended'::text, 'withdrawn'::text, 'patched'::text, 'published'::text, 'update_received'::text, 'update_answered'::text, 'stream_written'::text, 'cancel_requested'::text, 'paused'::text, 'resumed'::text, 'blocked'::text, 'attempt_failed'::text, 'attempt_crashed'::text, 'input_parsed'::text, 'rescheduled'::text, 'undo_began'::text, 'undo_completed'::text, 'undo_failed'::text, 'forked'::text, 'redriven'::text, 'continued'::text, 'completed'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text, 'expired'::text]))),
+  constraint event_kind_check CHECK ((kind = ANY (ARRAY['step_intended'::text, 'step_completed'::text, 'step_failed'::text, 'step_retried'::text, 'step_progressed'::text, 'timer_set'::text, 'timer_fired'::text, 'signal_received'::text, 'child_started'::text, 'child_ended'::text, 'withdrawn'::text, 'patched'::text, 'published'::text, 'update_received'::text, 'update_answered'::text, 'stream_written'::text, 'cancel_requested'::text, 'paused'::text, 'resumed'::text, 'blocked'::text, 'attempt_failed'::text, 'attempt_crashed'::text, 'input_parsed'::text, 'rescheduled'::text, 'undo_began'::text, 'undo_retried'::text, 'undo_completed'::text, 'undo_failed'::text, 'forked'::text, 'redriven'::text, 'continued'::text, 'completed'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text, 'expired'::text]))),
   constraint event_seq_check CHECK ((seq > 0))
 );
 
@@ -286,14 +286,16 @@ create function pawl.event_text_v1(p_kind text, p_name text, p_due_at timestamp 
  SET search_path TO 'pg_catalog'
 AS $function$
 declare
-  v_why text := case when p_kind in ('step_failed', 'blocked', 'attempt_failed', 'failed')
+  v_why text := case when p_kind in ('step_failed', 'step_retried', 'undo_retried', 'undo_failed', 'blocked', 'attempt_failed',
+                                     'failed')
                      then coalesce(': ' || (p_data ->> 'message'), '') end;
 begin
   return case p_kind
     when 'step_intended' then 'step ' || p_name || ' is about to run'
     when 'step_completed' then 'step ' || p_name || ' completed'
     when 'step_failed' then 'step ' || p_name || ' failed' || v_why
-    when 'step_retried' then 'step ' || p_name || ' is tried again'
+    when 'step_retried' then 'step ' || p_name || ' is tried again at ' || "pawl".instant_text_v1(p_due_at) || v_why
+    when 'step_progressed' then 'step ' || p_name || ' said how far it has come'
     when 'timer_set' then case when "pawl".is_timeout_v1(p_name) then p_name || ' is waited for until '
                                else p_name || ' until ' end || "pawl".instant_text_v1(p_due_at)
     when 'timer_fired' then case when "pawl".is_timeout_v1(p_name) then p_name || ' did not come in time'
@@ -312,6 +314,10 @@ begin
     when 'attempt_crashed' then 'the worker died'
     when 'input_parsed' then 'the input was parsed'
     when 'rescheduled' then 'rescheduled'
+    when 'undo_began' then 'what was done is undone'
+    when 'undo_retried' then 'the undo of step ' || p_name || ' is tried again at ' || "pawl".instant_text_v1(p_due_at) || v_why
+    when 'undo_completed' then 'step ' || p_name || ' was undone'
+    when 'undo_failed' then 'step ' || p_name || ' could not be undone' || v_why
     when 'redriven' then 'redriven'
     when 'failed' then 'failed' || v_why
     when 'timed_out' then 'timed out'
@@ -545,9 +551,11 @@ create view pawl.running_steps as
     w.id AS worker_id,
     w.host,
     w.pid,
-    w.heard_at
+    w.heard_at,
+    s.progress,
+    s."progressNotes" AS progress_notes
    FROM (pawl.worker w
-     CROSS JOIN LATERAL json_to_recordset(w.long_steps) s("runId" uuid, step text, "beganAt" double precision))
+     CROSS JOIN LATERAL json_to_recordset(w.long_steps) s("runId" uuid, step text, "beganAt" double precision, progress json, "progressNotes" json))
   WHERE ((w.ended_at IS NULL) AND (w.long_steps IS NOT NULL));
 
 create view pawl.runs as
@@ -731,7 +739,7 @@ UNION ALL
     NULL::json AS notes,
     e.shard
    FROM pawl.event e
-  WHERE ((e.kind = ANY (ARRAY['step_completed'::text, 'step_failed'::text])) AND (e.began_at IS NOT NULL))
+  WHERE ((e.kind = ANY (ARRAY['step_completed'::text, 'step_failed'::text, 'step_retried'::text])) AND (e.began_at IS NOT NULL))
 UNION ALL
  SELECT e.run_id,
     e.seq,
@@ -745,7 +753,7 @@ UNION ALL
     NULL::json AS notes,
     e.shard
    FROM pawl.event e
-  WHERE ((e.kind <> ALL (ARRAY['step_completed'::text, 'step_failed'::text])) AND (e.attempt IS NOT NULL) AND (e.began_at IS NOT NULL))
+  WHERE ((e.kind <> ALL (ARRAY['step_completed'::text, 'step_failed'::text, 'step_retried'::text])) AND (e.attempt IS NOT NULL) AND (e.began_at IS NOT NULL))
 UNION ALL
  SELECT l.run_id,
     NULL::integer AS seq,

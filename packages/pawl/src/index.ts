@@ -54,7 +54,7 @@ export type { SignalOrStartTerms } from "./client/signal-or-start.ts";
 export type { StartItem, StartManyOptions, StartOptions } from "./client/start-options.ts";
 export { aesGcmCodec, type AesGcmKey, type AesGcmOptions } from "./codec/aes-gcm-codec.ts";
 export type { CancelOptions, SignalOptions } from "./client/telling.ts";
-export type { WorkerView } from "./client/worker-view.ts";
+export type { LongStepView, WorkerView } from "./client/worker-view.ts";
 export type { Duration } from "./core/duration.ts";
 export { PawlError, type ErrorCode } from "./core/error.ts";
 export type { EventKind } from "./core/event.ts";
@@ -80,7 +80,8 @@ export type {
   StartChildOptions,
   TimeoutOption,
 } from "./runtime/context.ts";
-export type { StepContext } from "./runtime/step-context.ts";
+export type { StepContext, UndoContext } from "./runtime/step-context.ts";
+export type { StepOptions } from "./runtime/step-options.ts";
 export {
   workflow,
   type ParsedWorkflowOptions,

@@ -87,6 +87,21 @@ test("steps and children are typed by what they return", () => {
   const plain = workflow({ name: "plain", version: 1 }, async () => "text");
   workflow({ name: "parent", version: 1 }, async (ctx) => {
     expectTypeOf(await ctx.step("sync", () => 1)).toEqualTypeOf<number>();
+    const undone = ctx.step("undone", async ({ attempt }) => ({ id: attempt, name: "" }), {
+      undo: (result, { inDoubt }) => {
+        expectTypeOf(result).toEqualTypeOf<{ id: number; name: string }>();
+        expectTypeOf(inDoubt).toEqualTypeOf<boolean>();
+      },
+    });
+    expectTypeOf(await undone).toEqualTypeOf<{ id: number; name: string }>();
+    const narrow = ctx.step("narrow", async ({ attempt }) => ({ id: attempt, name: "" }), {
+      undo: (result: { readonly id: number }) => result.id,
+    });
+    expectTypeOf(await narrow).toEqualTypeOf<{ id: number; name: string }>();
+    // @ts-expect-error: the undo takes what the step does not give
+    await ctx.step("wrong", () => "text", { undo: (result: number) => result });
+    // @ts-expect-error: there is no such option
+    await ctx.step("unknown", () => "text", { retries: 3 });
     expectTypeOf(await ctx.step("async", async ({ signal }) => signal.aborted)).toEqualTypeOf<boolean>();
     expectTypeOf(await ctx.call(child, { n: 1 })).toEqualTypeOf<number[]>();
     expectTypeOf(await ctx.call(plain)).toEqualTypeOf<string>();

@@ -226,7 +226,7 @@ export function createClient(deps: ClientDeps): Client {
     fork: async (runId, options) => handle(await fork(runId, options)),
     async workers() {
       const filter = { endedWithinMs: 3_600_000, limit: 1_000 };
-      return (await call(() => store.listWorkers(filter))).map(readWorker);
+      return (await call(() => store.listWorkers(filter))).map((record) => readWorker(record, payloads));
     },
     async close() {
       connection.close();

@@ -1,5 +1,5 @@
 import type { RunEvent } from "./event.ts";
-import { idsOf, isFailure, meaningOf } from "./fact.ts";
+import { idsOf, isFailure, isFinalFailure, meaningOf } from "./fact.ts";
 import { handledFailures } from "./failed-attempt.ts";
 
 /** The fact after which the present attempt began; that of a fork's source, where the fork has made none of its own. */
@@ -22,12 +22,14 @@ function attemptFailed(history: readonly RunEvent[]): number {
  */
 export function withoutOpenFailures(history: readonly RunEvent[]): readonly RunEvent[] {
   const boundary = attemptFailed(history);
+  const lifeBegan = history.findLast(({ kind }) => kind === "redriven")?.seq ?? 0;
   const failedAt = new Map<string, number>();
   const handled = new Set(history.flatMap(handledFailures));
   for (const event of history) {
     if (event.seq >= boundary) break;
     const isWithdrawn = event.kind === "withdrawn";
-    const isOpen = isWithdrawn || (isFailure(event) && !handled.has(event.seq));
+    const isOpenFailure = isFailure(event) && !handled.has(event.seq) && !isFinalFailure(event, lifeBegan);
+    const isOpen = isWithdrawn || isOpenFailure;
     const meaning = isOpen ? meaningOf(event) : null;
     const until = isWithdrawn ? boundary : event.seq;
     if (meaning !== null)

@@ -27,6 +27,7 @@ const eventKinds = [
   "input_parsed",
   "rescheduled",
   "undo_began",
+  "undo_retried",
   "undo_completed",
   "undo_failed",
   "forked",

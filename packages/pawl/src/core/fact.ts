@@ -54,6 +54,7 @@ export function meaningOf({
     case "input_parsed":
     case "rescheduled":
     case "undo_began":
+    case "undo_retried":
     case "undo_completed":
     case "undo_failed":
     case "forked":
@@ -79,6 +80,15 @@ export function idsOf({ family, key }: Pick<FactMeaning, "family" | "key">): rea
 export function isFailure(event: RunEvent): boolean {
   if (event.kind === "step_failed") return true;
   return event.kind === "child_ended" && statusOfChild(event.data) !== "completed";
+}
+
+/**
+ * A failure that no new attempt sets aside: the step must not be called again, unless the run is redriven.
+ * @param lifeBegan the `seq` of the last `redriven`
+ */
+export function isFinalFailure({ kind, data, seq }: RunEvent, lifeBegan: number): boolean {
+  if (kind !== "step_failed" || seq < lifeBegan || data?.json.includes("STEP_CRASHED") !== true) return false;
+  return (JSON.parse(data.json) as { readonly code?: string }).code === "STEP_CRASHED";
 }
 
 /** The name of the `cancel_requested` that a passed deadline leads to; one that somebody sent has none. */

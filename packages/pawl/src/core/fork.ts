@@ -114,6 +114,7 @@ function isAboutRun(kind: EventKind): boolean {
     case "attempt_crashed":
     case "rescheduled":
     case "undo_began":
+    case "undo_retried":
     case "undo_completed":
     case "undo_failed":
     case "forked":

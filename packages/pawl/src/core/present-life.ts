@@ -1,9 +1,9 @@
-import type { RunEvent } from "./event.ts";
+import type { EventKind, RunEvent } from "./event.ts";
 import { idsOf, isFailure, meaningOf } from "./fact.ts";
 
 /**
  * A run that was redriven has forgotten what it was told to do in an earlier life, and what came of that, but not what it
- * had done. One that was started anew has forgotten everything.
+ * had done, unless it was undone. One that was started anew has forgotten everything.
  */
 export function presentLife(history: readonly RunEvent[]): readonly RunEvent[] {
   const remembered = history.slice(Math.max(0, history.findLastIndex(isStartedAnew)));
@@ -16,6 +16,14 @@ export function presentLife(history: readonly RunEvent[]): readonly RunEvent[] {
 function isStartedAnew({ kind, data }: RunEvent): boolean {
   return kind === "redriven" && data !== null;
 }
+
+const forgotten: ReadonlySet<EventKind> = new Set([
+  "cancel_requested",
+  "undo_began",
+  "undo_retried",
+  "undo_completed",
+  "undo_failed",
+]);
 
 /**
  * Where a life did not end by its code's failure, nobody has written down which failures the code had dealt with. One that
@@ -34,6 +42,8 @@ function withoutStops(past: readonly RunEvent[]): readonly RunEvent[] {
     if (event.kind === "cancel_requested") isOrdered = true;
     if (idOf(event) !== null) last = event;
     if (isOrdered) setAside(event);
+    // What was undone has not been done.
+    if (event.kind === "undo_completed") triedAgain.set(`step ${event.name}`, event.seq);
     if (event.kind !== "redriven") continue;
     isOrdered = false;
     setAside(last);
@@ -41,7 +51,7 @@ function withoutStops(past: readonly RunEvent[]): readonly RunEvent[] {
   setAside(last);
   return past.filter((event) => {
     const id = idOf(event);
-    return event.kind !== "cancel_requested" && (id === null || event.seq > (triedAgain.get(id) ?? 0));
+    return !forgotten.has(event.kind) && (id === null || event.seq > (triedAgain.get(id) ?? 0));
   });
 }
 

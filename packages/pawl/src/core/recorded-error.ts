@@ -10,6 +10,8 @@ export interface RecordedError extends RetryMarks {
   readonly stack?: string;
   readonly code?: string | number;
   readonly cause?: RecordedError;
+  /** For a run's error: the steps that could not be undone. */
+  readonly notUndone?: readonly string[];
   /** What an `AggregateError` is made of: the first of them. */
   readonly errors?: readonly RecordedError[];
 }
@@ -43,7 +45,14 @@ export function revive(recorded: RecordedError): Error {
   if (recorded.code !== undefined && !(error instanceof PawlError))
     Object.assign(error, { code: recorded.code });
   if (recorded.errors !== undefined) define(error, "errors", recorded.errors.map(revive));
-  return Object.assign(error, retryMarksOf(recorded));
+  const { notUndone } = recorded;
+  return Object.assign(error, retryMarksOf(recorded), notUndone !== undefined && { notUndone });
+}
+
+/** The steps that could not be undone when the run failed with this error; null: none is known. */
+export function notUndoneOf(error: unknown): readonly string[] | null {
+  const steps = typeof error === "object" && error !== null ? read(error, "notUndone") : null;
+  return Array.isArray(steps) && steps.every((step) => typeof step === "string") ? steps : null;
 }
 
 function define(error: Error, property: "name" | "stack" | "errors", value: unknown): void {
@@ -78,6 +87,7 @@ function describeObject(thrown: object, place: Place): RecordedError {
   const code = read(thrown, "code");
   const stack = read(thrown, "stack");
   const cause = read(thrown, "cause");
+  const notUndone = notUndoneOf(thrown);
   const errors = name === "AggregateError" ? read(thrown, "errors") : undefined;
   const inner = { ...place, seen: new Set(place.seen).add(thrown), depth: place.depth + 1 };
   return {
@@ -87,6 +97,7 @@ function describeObject(thrown: object, place: Place): RecordedError {
     ...(typeof code === "string" && { code: text(code) }),
     ...(typeof code === "number" && Number.isFinite(code) && { code }),
     ...retryMarksOf(thrown),
+    ...(notUndone !== null && { notUndone }),
     ...(cause !== undefined && hasRoom(cause, inner) && { cause: describe(cause, inner) }),
     ...(Array.isArray(errors) && { errors: describeAll(errors, inner) }),
   };

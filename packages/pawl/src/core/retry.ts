@@ -32,7 +32,7 @@ export interface RetryOptions {
   readonly jitter?: boolean;
 }
 
-/** The retry options of a workflow, which has code to decide with. */
+/** The retry options of a workflow or a step, which have code to decide with. */
 export interface WorkflowRetryOptions extends RetryOptions {
   /**
    * Whether trying again may help. Gets what the code threw; an error out of a step has its name, message, code and cause,

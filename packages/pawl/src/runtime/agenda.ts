@@ -29,9 +29,9 @@ export interface Agenda {
    * @throws {PawlError} where one cannot be read here: it stays unread
    */
   takeMessages(): Promise<void>;
-  /** Lets the timers fire whose time has certainly come. */
+  /** Lets the timers fire, and steps be tried again, whose time has certainly come. */
   fireTimers(): void;
-  /** When the next timer fires. */
+  /** When the next timer fires, or the next attempt at a step is due. */
   nextDueAt(): number | null;
   /** Which messages would answer a request. */
   wants(): readonly Topic[];
@@ -162,9 +162,10 @@ export function createAgenda(parts: AgendaParts): Agenda {
         requests.close(request);
         holding.add({ kind: "timer_fired", name: request.key, data: null });
       }
+      steps.beginDue();
     },
     nextDueAt() {
-      let next: number | null = null;
+      let next = steps.nextDueAt();
       for (const { dueAt } of requests.timed()) next = earliest(next, dueAt);
       return next;
     },

@@ -4,6 +4,7 @@ import type { RunId } from "../core/ids.ts";
 import type { Log } from "../core/log.ts";
 import type { SignalSchemas, WorkflowRef } from "../core/workflow-ref.ts";
 import type { StepContext } from "./step-context.ts";
+import type { StepOptions } from "./step-options.ts";
 
 /** Which run the code is in. */
 export interface RunIdentity {
@@ -79,9 +80,14 @@ export interface Context<Signals extends SignalSchemas = SignalSchemas> {
    * The result may be JSON, `undefined`, `bigint`, `NaN`, `-0`, a `Date`, `Map`, `Set`, `Uint8Array`, `Buffer` or `Error`,
    * nested as you like, of at most 1 MiB unless `createPawl` says otherwise. What the code gets is a copy read back from
    * the record; an error that is thrown keeps its name, message, stack, code and cause, but not its class.
-   * @throws {PawlError} `INVALID_PAYLOAD` if the result cannot be recorded exactly; it is not tried again
+   * @throws {PawlError} `INVALID_PAYLOAD` if the result cannot be recorded exactly; it is not tried again. `STEP_TIMED_OUT`
+   * and `STEP_CRASHED` as the options say; `INVALID_OPTION`
    */
-  step<T>(name: string, call: (step: StepContext) => T | Promise<T>): Promise<T>;
+  step<T>(
+    name: string,
+    call: (step: StepContext) => T | Promise<T>,
+    options?: StepOptions<NoInfer<T>>,
+  ): Promise<T>;
   /** Waits, without a process if it takes long. */
   sleep(duration: Duration): Promise<void>;
   /** Waits until this instant (a date, or ms since 1970); one in the past is over at once. */

@@ -21,15 +21,14 @@ import { createRequest, type Branch, type Request, type RequestTerms } from "./r
 import { createRequests } from "./requests.ts";
 import { createRunLog } from "./run-log.ts";
 import { createScope } from "./scope.ts";
+import type { UndoTerms } from "./step-options.ts";
 
-export interface CourseParts extends Omit<EndingParts, "absorb" | "handledFailures"> {
+export interface CourseParts extends Omit<EndingParts, "absorb" | "handledFailures" | "undos"> {
   readonly ids: Ids;
   readonly timers: Timers;
   readonly settle: () => Promise<void>;
   readonly restGraceMs: number;
   readonly parkGraceMs: number;
-  /** The worker wants to give the run back. */
-  readonly isReleasing: () => boolean;
   readonly cancelRecorded: () => void;
 }
 
@@ -56,6 +55,8 @@ export class Course {
   readonly #fork: Fork | null;
   #random: SeededRandom | null = null;
   #delivered = 0;
+  /** What the code has said undoes a step. */
+  readonly #undos = new Map<string, UndoTerms>();
   /** What every request gets from the moment the code knows that it is to stop. */
   #refusal: PawlError | null = null;
   /** Counts what the code does: it asks for something, or comes to its end. */
@@ -69,11 +70,13 @@ export class Course {
   constructor(parts: CourseParts) {
     this.#parts = parts;
     this.#delivery = createDelivery(parts.history);
+    parts.steps.remember(parts.history);
     this.#agenda = createAgenda({ ...parts, requests: this.#requests });
     this.#ending = createEnding({
       ...parts,
       absorb: (events) => this.#absorb(events),
       handledFailures: (thrown) => this.#failures.handled(thrown),
+      undos: this.#undos,
     });
     this.#fork = forkOf(parts.history);
     this.#now = this.#fork?.since ?? parts.claimed.createdAt;
@@ -100,8 +103,8 @@ export class Course {
       const outcome = await this.#ending.pause();
       if (outcome !== null) return outcome;
     }
-    if (orders.stop !== null && (claimed.epoch === 1 || isBetweenAttempts(history)))
-      return this.#ending.stop(orders.stop);
+    const isOver = claimed.epoch === 1 || isBetweenAttempts(history);
+    if (orders.stop !== null && isOver && !this.#ending.isUndoExpected) return this.#ending.stop(orders.stop);
     while (holding.hasFacts) await this.#record();
     return null;
   }
@@ -176,6 +179,8 @@ export class Course {
     }
     if (request.family === "child" && request.childId !== null) request.state = "issued";
     this.#requests.add(request);
+    if (request.family === "step" && request.terms.undo !== null)
+      this.#undos.set(request.key, request.terms.undo);
     this.#failures.asked();
     this.#moves += 1;
     this.#parts.bell.ring();
@@ -197,8 +202,10 @@ export class Course {
       const isBegun = request.state === "issued" && leavesMark(request);
       const isKnown = this.#delivery.isWithdrawn(request) || this.#delivery.hasAnswer(request);
       if (isBegun && !isKnown) this.#withdrawn.push(request);
+      const error = withdrawnError(request);
       this.#requests.settle(request);
-      request.reject(withdrawnError(request));
+      if (request.family === "step") this.#parts.steps.withdraw(request.key, error);
+      request.reject(error);
     }
   }
 
@@ -246,7 +253,7 @@ export class Course {
     this.#delivered += 1;
     this.#random = null;
     this.#movesAtDelivery = this.#moves;
-    if (event.kind === "cancel_requested") this.#cancel(event);
+    if (event.kind === "cancel_requested" || event.kind === "undo_began") this.#cancel(event);
     const meaning = meaningOf(event);
     const request = meaning === null ? undefined : this.#requests.find(meaning);
     if (request !== undefined) {
@@ -265,9 +272,13 @@ export class Course {
 
   /** Nothing begins any more. Steps that have begun are waited for: the code learns what they did. */
   #cancel(event: RunEvent): void {
-    const { steps, claimed } = this.#parts;
-    this.#refusal = stopError(stopOf(event), claimed.runId);
+    const { steps, claimed, orders } = this.#parts;
+    this.#refusal ??=
+      event.kind === "undo_began" && orders.stop === null
+        ? new PawlError("RUN_FAILED", `Run ${claimed.runId} has failed, and is undone.`)
+        : stopError(stopOf(event), claimed.runId, event.data);
     steps.abort(this.#refusal);
+    steps.refuse(this.#refusal);
     for (const request of this.#requests.all()) {
       const hasBegun =
         request.family === "step" && (request.state !== "held" || this.#delivery.hasAnswer(request));
@@ -319,6 +330,7 @@ export class Course {
     this.#isReplaying = false;
     if (holding.isTold) inbox.fill(await holding.readInbox());
     orders.obey();
+    if (orders.stop === null) steps.beginIntended();
     try {
       if (!this.#isHalted()) await this.#agenda.takeMessages();
       // The code may have come to its end meanwhile, and then nothing begins any more.
@@ -331,7 +343,8 @@ export class Course {
     } catch (error) {
       return this.#ending.blockUnreadable(error);
     }
-    const isBusy = steps.size > 0 || this.#requests.size === 0;
+    const isSoonBusy = steps.hasShortWait && !this.#isHalted();
+    const isBusy = steps.size > 0 || isSoonBusy || this.#requests.size === 0;
     if (holding.hasAnswers || holding.hasTooMany || (holding.hasFacts && isBusy)) return this.#record();
     if (isBusy) return this.#rest();
     if (isReleasing()) return null;
@@ -347,7 +360,7 @@ export class Course {
   /** Nothing new begins. */
   #isHalted(): boolean {
     const { orders, isReleasing } = this.#parts;
-    return orders.stop !== null || orders.isPaused || isReleasing();
+    return orders.stop !== null || orders.isPaused || orders.isUndoing || isReleasing();
   }
 
   async #record(): Promise<null> {
@@ -358,6 +371,7 @@ export class Course {
   #absorb(events: readonly RunEvent[]): void {
     for (const event of events) {
       this.#delivery.add(event);
+      this.#parts.steps.recorded(event);
       if (event.kind === "cancel_requested") this.#parts.cancelRecorded();
       const meaning = event.kind === "timer_set" ? meaningOf(event) : null;
       const request = meaning === null ? undefined : this.#requests.find(meaning);
@@ -368,11 +382,11 @@ export class Course {
   /** A step runs, or the code does: waits until something happens, or is due. Code that does not heed a stop is given up. */
   async #rest(): Promise<Outcome | null> {
     const { bell, holding, orders, steps, log } = this.#parts;
-    if (orders.stop !== null) {
+    if (orders.stop !== null || orders.isUndoing) {
       if (await bell.wait(patienceMs)) return null;
       holding.assertHeld();
       log.warn("The run was told to stop, and ends without its code.", { steps: steps.running() });
-      return this.#ending.stop(orders.stop);
+      return this.#ending.giveUp();
     }
     const dueAt = earliest(this.#isHalted() ? null : this.#agenda.nextDueAt(), this.#deadlineAt());
     if (dueAt === null) {

@@ -31,6 +31,7 @@ import type {
 import type { Branch, ChildTerms, TimerTerms } from "./request.ts";
 import type { Scope } from "./scope.ts";
 import type { StepContext } from "./step-context.ts";
+import { readStepOptions, type StepOptions } from "./step-options.ts";
 
 export interface ContextParts {
   readonly run: RunIdentity;
@@ -104,11 +105,12 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
     random: () => parts.random().next(),
     uuid: () => parts.random().uuid(),
 
-    step: (name: string, call: (step: StepContext) => unknown) =>
+    step: (name: string, call: (step: StepContext) => unknown, options?: StepOptions<never>) =>
       request(() => {
         assertName("step", name);
         if (typeof call !== "function") throw invalid(`The step "${name}" needs a function to call.`);
-        return ask({ family: "step", key: nextKey("step", name), call });
+        const terms = readStepOptions(options);
+        return ask({ family: "step", key: nextKey("step", name), call, terms });
       }),
     sleep: (duration: Duration) =>
       request(() => {

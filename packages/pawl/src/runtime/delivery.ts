@@ -18,7 +18,7 @@ export interface Delivery {
   hasAnswer(request: RequestId): boolean;
   /** Whether the history says that it was withdrawn. */
   isWithdrawn(request: RequestId): boolean;
-  /** The next answer that the code asks for, or a cancellation, which it need not ask for. */
+  /** The next answer that the code asks for, or what ends its asking, which it need not ask for. */
   peek(): RunEvent | null;
   take(): RunEvent | null;
   /** The first fact that should have been asked for by now and was not. */
@@ -53,7 +53,7 @@ export function createDelivery(history: readonly RunEvent[]): Delivery {
   };
 
   const add = (event: RunEvent): Entry | null => {
-    if (event.kind === "cancel_requested") askedFor.add(event);
+    if (event.kind === "cancel_requested" || event.kind === "undo_began") askedFor.add(event);
     const meaning = meaningOf(event);
     if (meaning === null) return null;
     const entry = entryOf(meaning);

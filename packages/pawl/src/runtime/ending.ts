@@ -1,4 +1,5 @@
 import { cancelError } from "../core/cancel-error.ts";
+import type { Clock } from "../core/clock.ts";
 import { encode } from "../core/codec.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
@@ -14,11 +15,13 @@ import type { RunEnd } from "../store/run-record.ts";
 import { earliest } from "./agenda.ts";
 import type { Bell } from "./bell.ts";
 import type { CodeEnd, Difference } from "./difference.ts";
+import { errorOf, type Fate } from "./fate.ts";
 import type { Holding, ParkTerms } from "./holding.ts";
 import type { Inbox } from "./inbox.ts";
 import { planNextAttempt } from "./next-attempt.ts";
 import { stopError, type Orders, type Stop } from "./orders.ts";
 import type { Steps } from "./steps.ts";
+import { createUndoing, type UndoingParts } from "./undoing.ts";
 import type { Workflow } from "./workflow.ts";
 
 /** What became of a run in this worker's hands. */
@@ -30,6 +33,10 @@ export interface Ending {
   finish(end: CodeEnd): Promise<Outcome>;
   /** Ends it without its code. */
   stop(stop: Stop): Promise<Outcome>;
+  /** Ends it as it was told, though its code does not come to its end. */
+  giveUp(): Promise<Outcome>;
+  /** Whether something may have to be undone before it ends, for which its code is needed. */
+  readonly isUndoExpected: boolean;
   /** The code does not fit the history. */
   block(difference: Difference): Promise<Outcome>;
   /** What the run was given, has done or gives cannot be read or written here: leaves it to a process that can. */
@@ -38,7 +45,7 @@ export interface Ending {
   pause(): Promise<Outcome | null>;
 }
 
-export interface EndingParts {
+export interface EndingParts extends Omit<UndoingParts, "absorb"> {
   readonly claimed: ClaimedRun;
   readonly workflow: Workflow;
   readonly history: readonly RunEvent[];
@@ -47,6 +54,7 @@ export interface EndingParts {
   readonly orders: Orders;
   readonly steps: Steps;
   readonly bell: Bell;
+  readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
   readonly payloads: Payloads;
@@ -64,6 +72,7 @@ export const patienceMs = 30_000;
 export function createEnding(parts: EndingParts): Ending {
   const { claimed, history, holding, inbox, orders, steps, bell, log, payloads } = parts;
   const beganAt = holding.time.estimate();
+  const undoing = createUndoing(parts);
   const { runId } = claimed;
   const attempt = { name: null, attempt: claimed.attempt, beganAt };
 
@@ -79,13 +88,39 @@ export function createEnding(parts: EndingParts): Ending {
     return "ended";
   };
 
+  /** What was done is undone first. How it ends is settled by the first that says so. `thrown`: by the code, if it was. */
+  const conclude = async (wanted: Fate, thrown?: unknown): Promise<Outcome> => {
+    const fate = undoing.fate ?? wanted;
+    const undone = await undoing.run(fate);
+    if (typeof undone === "string") return undone;
+    const { status } = fate;
+    const error = errorOf(fate, undone.notUndone, runId, payloads);
+    const isFailed = status === "failed" && error !== null;
+    const data = isFailed ? describeFailedAttempt(error, parts.handledFailures(thrown)) : null;
+    const outcome = await end({ status, output: null, error }, data);
+    if (isFailed) log.error("The run has failed.", { error: readError(error), attempt: claimed.attempt });
+    return outcome;
+  };
+
+  const readError = (error: Payload): unknown => {
+    try {
+      return payloads.decodeError(error, placeOfError(runId));
+    } catch (unreadable) {
+      return unreadable;
+    }
+  };
+
   const stop = (stop: Stop): Promise<Outcome> => {
     const error = stop === "cancelled" ? cancelError(orders.cancelData) : null;
-    return end({ status: stop, output: null, error });
+    return conclude({ status: stop, error });
   };
 
   const complete = (output: Payload | null): Promise<Outcome> => {
-    // Whatever still runs has lost a race, and nobody waits for it.
+    // Whatever still runs has lost a race, or was forgotten, and nobody waits for it.
+    if (steps.size > 0)
+      log.warn("The run has returned while steps were in progress: await every step, or use ctx.race.", {
+        steps: steps.running(),
+      });
     steps.abort(new PawlError("RUN_ENDED", `Run ${claimed.runId} has completed.`, { runId: claimed.runId }));
     return end({ status: "completed", output, error: null });
   };
@@ -95,25 +130,32 @@ export function createEnding(parts: EndingParts): Ending {
     const said = { error: revive(describeError(thrown)), attempt: claimed.attempt };
     const failures = Math.max(claimed.failures, countFailedAttempts(history)) + 1;
     const now = holding.time.estimate();
-    const next = mayRetry ? planNextAttempt(thrown, failures, { ...parts, now }) : null;
-    if (next === null) {
-      const error = payloads.encodeError(thrown, placeOfError(runId));
-      const data = describeFailedAttempt(error, parts.handledFailures(thrown));
-      const outcome = await end({ status: "failed", output: null, error }, data);
-      log.error("The run has failed.", said);
-      return outcome;
-    }
+    const { retry: policy, retryIf } = parts.workflow;
+    const retrying = { policy: claimed.retry ?? policy, retryIf };
+    const next = mayRetry ? planNextAttempt(thrown, failures, { ...parts, retrying, now }) : null;
+    if (next === null)
+      return conclude({ status: "failed", error: payloads.encodeError(thrown, placeOfError(runId)) }, thrown);
     const fact = { kind: "attempt_failed", ...attempt } as const;
     const error = payloads.encodeError(thrown, placeOfEvent(runId, fact));
     holding.add({ ...fact, data: describeFailedAttempt(error, parts.handledFailures(thrown)) });
     const dueAt = earliest(claimed.deadlineAt, next.dueAt);
-    const outcome = await layDown({ ...unlessOrdered, ...next, dueAt, reason: "retry", attemptFailed: true });
+    const outcome = await layDown({
+      ...unlessOrdered(),
+      ...next,
+      dueAt,
+      reason: "retry",
+      attemptFailed: true,
+    });
     const nextTryInMs = next.delayMs ?? Math.max(0, next.dueAt - now);
     log.warn("An attempt has failed.", { ...said, nextTryInMs: outcome === "parked" ? nextTryInMs : null });
     return outcome;
   };
 
-  const unlessOrdered = { dueAt: claimed.deadlineAt, wants: ["cancel", "pause"] as const };
+  /** A run that is undone cannot be ordered to end otherwise. */
+  const unlessOrdered = (): Pick<ParkTerms, "dueAt" | "wants"> =>
+    orders.isUndoing
+      ? { dueAt: null, wants: ["pause"] }
+      : { dueAt: claimed.deadlineAt, wants: ["cancel", "pause"] };
 
   const park = async (terms: ParkTerms): Promise<Outcome | null> => {
     await recordSurplus();
@@ -127,8 +169,9 @@ export function createEnding(parts: EndingParts): Ending {
 
   const pause = (attemptFailed: boolean): Promise<Outcome | null> => {
     orders.pause();
-    const { deadlineAt: dueAt } = claimed;
-    return park({ reason: "paused", dueAt, delayMs: null, wants: ["cancel", "resume"], attemptFailed });
+    const { dueAt } = unlessOrdered();
+    const wants = orders.isUndoing ? (["resume"] as const) : (["cancel", "resume"] as const);
+    return park({ reason: "paused", dueAt, delayMs: null, wants, attemptFailed });
   };
 
   /** Parks a run that has no more to do for now, unless it is ordered to do something else. */
@@ -148,17 +191,16 @@ export function createEnding(parts: EndingParts): Ending {
     if (holding.isTold) inbox.fill(await holding.readInbox());
     orders.obey();
     const { stop: ordered } = orders;
-    if (ordered !== null) steps.abort(stopError(ordered, runId));
+    if (ordered !== null) steps.abort(stopError(ordered, runId, orders.cancelData));
   };
 
-  /**
-   * A run with a step in progress neither parks nor fails: what the step did is recorded first. Only a run that was told
-   * to stop gives up steps that do not heed it.
-   */
+  /** A run with a step in progress is not parked: what the step did is recorded first. */
   const stepsEnded = async (): Promise<void> => {
     while (steps.size > 0) {
       await heedOrders();
       if (holding.hasFacts) parts.absorb(await holding.record());
+      if (orders.stop === null) steps.beginIntended();
+      else steps.refuse(stopError(orders.stop, runId, orders.cancelData));
       const isGivenUp = orders.stop !== null;
       const leftMs = isGivenUp ? Infinity : (claimed.deadlineAt ?? Infinity) - holding.time.estimate();
       const rung = await bell.wait(Math.max(1, Math.min(patienceMs, leftMs)));
@@ -166,8 +208,29 @@ export function createEnding(parts: EndingParts): Ending {
       if (rung) continue;
       if (leftMs < Infinity) await holding.lookAtClock();
       if (leftMs <= patienceMs) continue;
-      log.warn("The run has ended but for steps that do not return.", { steps: steps.running(), isGivenUp });
-      if (isGivenUp) return;
+      log.warn("The run waits for steps that do not return.", { steps: steps.running(), isGivenUp });
+      if (isGivenUp) return steps.giveUp();
+    }
+  };
+
+  /** The code has come to its end, and not well: its steps are told to stop, and those that do not heed it are given up. */
+  const stepsStopped = async (reason: PawlError): Promise<void> => {
+    steps.abort(reason);
+    steps.refuse(reason);
+    const givenUpAt = parts.clock.now() + patienceMs;
+    while (steps.size > 0) {
+      await heedOrders();
+      if (holding.hasFacts) parts.absorb(await holding.record());
+      const leftMs = givenUpAt - parts.clock.now();
+      if (leftMs <= 0) {
+        log.warn("The run ends without steps that do not return.", { steps: steps.running() });
+        return steps.giveUp();
+      }
+      const deadlineMs =
+        orders.stop === null ? (claimed.deadlineAt ?? Infinity) - holding.time.estimate() : Infinity;
+      const rung = await bell.wait(Math.max(1, Math.min(leftMs, deadlineMs)));
+      holding.assertHeld();
+      if (!rung && deadlineMs < leftMs) await holding.lookAtClock();
     }
   };
 
@@ -180,7 +243,7 @@ export function createEnding(parts: EndingParts): Ending {
     log.error(difference.message, { expected: difference.expected, found: difference.found });
     // Once it is tried at long intervals only, saying the same again would make the history grow for ever.
     if (delayMs < longestBlockMs || !isLastBlock(difference)) holding.add({ ...blockedFact, data });
-    return layDown({ ...unlessOrdered, reason: "blocked", delayMs, attemptFailed: false });
+    return layDown({ ...unlessOrdered(), reason: "blocked", delayMs, attemptFailed: false });
   };
 
   const blockUnreadable = async (error: unknown): Promise<Outcome> => {
@@ -204,11 +267,20 @@ export function createEnding(parts: EndingParts): Ending {
 
   return {
     stop,
+    get isUndoExpected() {
+      return undoing.isExpected;
+    },
     pause: () => pause(false),
+    giveUp() {
+      steps.giveUp();
+      // Without an order it was being undone, and what was settled then holds.
+      return stop(orders.stop ?? "cancelled");
+    },
     async finish(end) {
+      if (undoing.fate !== null) return conclude(undoing.fate);
       const ordered = orders.stop;
       if (ordered !== null) {
-        await stepsEnded();
+        await stepsStopped(stopError(ordered, runId, orders.cancelData));
         return stop(ordered);
       }
       const result = encodeResult(end, (output) =>
@@ -218,7 +290,7 @@ export function createEnding(parts: EndingParts): Ending {
       // What the run did is not lost with a codec that is out of order: its steps are recorded.
       if (end.kind === "returned" && PawlError.is(result.error, "CODEC_FAILED"))
         return blockUnreadable(result.error);
-      await stepsEnded();
+      await stepsStopped(new PawlError("RUN_FAILED", `The code of run ${runId} has failed.`, { runId }));
       if (orders.stop !== null) return stop(orders.stop);
       return fail(result.error, end.kind === "threw");
     },

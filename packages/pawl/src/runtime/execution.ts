@@ -58,7 +58,9 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
     log,
     payloads,
     clock: deps.clock,
-    ended: () => bell.ring(),
+    timers: deps.timers,
+    random: deps.random,
+    changed: () => bell.ring(),
   });
   let isReleasing = false;
 

@@ -24,7 +24,7 @@ export class Lost extends Error {
   override readonly name = "Lost";
 }
 
-export type Fact = Omit<NewEvent, "seq">;
+type Fact = Omit<NewEvent, "seq">;
 export type ParkTerms = Pick<Parking, "reason" | "dueAt" | "delayMs" | "wants" | "attemptFailed">;
 
 /**

@@ -3,17 +3,15 @@ import type { Random } from "../core/random.ts";
 import { describeError, revive } from "../core/recorded-error.ts";
 import { retryMarksOf } from "../core/retry-error.ts";
 import { longestPauseMs, retryDelayMs } from "../core/retry.ts";
-import type { ClaimedRun } from "../store/lease.ts";
-import type { Workflow } from "./workflow.ts";
+import type { Retrying } from "./step-options.ts";
 
-/** When a run is tried again: after a pause, or at an instant of the database's clock. */
-type NextAttempt =
+/** When something is tried again: after a pause, or at an instant of the database's clock. */
+export type NextAttempt =
   | { readonly delayMs: number; readonly dueAt: null }
   | { readonly delayMs: null; readonly dueAt: number };
 
 interface RetryParts {
-  readonly claimed: Pick<ClaimedRun, "retry">;
-  readonly workflow: Pick<Workflow, "retry" | "retryIf">;
+  readonly retrying: Retrying;
   readonly random: Random;
   readonly log: Log;
   /** The database's time, as far as it is known here. */
@@ -22,7 +20,7 @@ interface RetryParts {
 
 /** Null: it is not tried again. What the error says goes before the policy's pauses, but not before its attempts. */
 export function planNextAttempt(thrown: unknown, failures: number, parts: RetryParts): NextAttempt | null {
-  const policy = parts.claimed.retry ?? parts.workflow.retry;
+  const { policy } = parts.retrying;
   const { retryable, retryAfterMs, retryAt } = retryMarksOf(thrown);
   if (retryable === false || failures >= policy.attempts || !isWanted(thrown, parts)) return null;
   if (retryAfterMs !== undefined) return { delayMs: retryAfterMs, dueAt: null };
@@ -32,7 +30,7 @@ export function planNextAttempt(thrown: unknown, failures: number, parts: RetryP
 }
 
 /** A `retryIf` that cannot decide has not said that trying again helps. */
-function isWanted(thrown: unknown, { workflow: { retryIf }, log }: RetryParts): boolean {
+function isWanted(thrown: unknown, { retrying: { retryIf }, log }: RetryParts): boolean {
   if (retryIf === null) return true;
   try {
     const answer: unknown = retryIf(thrown);

@@ -1,9 +1,11 @@
+import { cancelReason } from "../core/cancel-error.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
 import { deadlineName } from "../core/fact.ts";
 import type { RunId } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
 import type { ClaimedRun } from "../store/lease.ts";
+import type { Message } from "../store/message.ts";
 import type { Holding } from "./holding.ts";
 import type { Inbox } from "./inbox.ts";
 
@@ -16,6 +18,9 @@ export interface Orders {
   /** What came with the cancel, such as its reason. */
   readonly cancelData: Payload | null;
   readonly isPaused: boolean;
+  /** What the run did is undone: how it ends is settled, and only a pause holds it up. */
+  readonly isUndoing: boolean;
+  undo(): void;
   /** Turns what has been read, and the time, into facts. */
   obey(): void;
   /** The run pauses now: adds that fact, once for each time it does. */
@@ -30,6 +35,7 @@ export function createOrders(
 ): Orders {
   const requested = history.find((event) => event.kind === "cancel_requested");
   let isPauseNoted = false;
+  let isUndoing = history.some(({ kind }) => kind === "undo_began");
   let stop: Stop | null = requested === undefined ? null : stopOf(requested);
   let cancelData = requested?.data ?? null;
 
@@ -51,10 +57,12 @@ export function createOrders(
   const obeyResume = (): void => {
     const messages = inbox.on("pause", "resume");
     const newest = messages.findLastIndex(({ topic }) => topic === "resume");
-    for (const message of messages.slice(0, newest + 1)) {
-      holding.add({ kind: "resumed", name: null, data: null, takes: inbox.take(message) });
-      isPauseNoted = false;
-    }
+    for (const message of messages.slice(0, newest + 1)) voidPause(message);
+  };
+
+  const voidPause = (message: Message): void => {
+    holding.add({ kind: "resumed", name: null, data: null, takes: inbox.take(message) });
+    isPauseNoted = false;
   };
 
   return {
@@ -65,12 +73,20 @@ export function createOrders(
       return cancelData;
     },
     get isPaused() {
-      return stop === null && inbox.on("pause").length > 0;
+      return (stop === null || isUndoing) && inbox.on("pause").length > 0;
     },
     obey() {
-      if (stop === null) obeyCancel();
-      if (stop === null) obeyDeadline();
-      if (stop === null) obeyResume();
+      if (stop === null && !isUndoing) obeyCancel();
+      if (stop === null && !isUndoing) obeyDeadline();
+      if (stop === null || isUndoing) obeyResume();
+    },
+    get isUndoing() {
+      return isUndoing;
+    },
+    undo() {
+      isUndoing = true;
+      // A pause from before the order to stop was made void by it.
+      if (stop !== null) for (const message of inbox.on("pause", "resume")) voidPause(message);
     },
     pause() {
       if (!isPauseNoted) holding.add({ kind: "paused", name: null, data: null });
@@ -79,13 +95,12 @@ export function createOrders(
   };
 }
 
-/** What code and steps get to hear. */
-export function stopError(stop: Stop, runId: RunId): PawlError {
-  const [code, happened] =
-    stop === "timed_out"
-      ? (["RUN_TIMED_OUT", "has timed out"] as const)
-      : (["RUN_CANCELLED", "was cancelled"] as const);
-  return new PawlError(code, `Run ${runId} ${happened}.`, { runId });
+/** What code and steps get to hear: why, too, where the cancel said so. */
+export function stopError(stop: Stop, runId: RunId, cancelData: Payload | null): PawlError {
+  if (stop === "timed_out") return new PawlError("RUN_TIMED_OUT", `Run ${runId} has timed out.`, { runId });
+  const reason = cancelReason(cancelData);
+  const because = reason === null ? "." : `: ${reason}`;
+  return new PawlError("RUN_CANCELLED", `Run ${runId} was cancelled${because}`, { runId, reason });
 }
 
 export function stopOf(cancelRequested: RunEvent): Stop {

@@ -2,12 +2,14 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Family } from "../core/request-key.ts";
 import type { NewRun } from "../store/run-record.ts";
 import type { StepContext } from "./step-context.ts";
+import type { StepTerms } from "./step-options.ts";
 
 /** When a timer fires: this long after it is recorded, or at this instant of the store's clock. */
 export type TimerTerms = { readonly delayMs: number } | { readonly dueAt: number };
 
 /**
- * - `held`: asked for, nothing done. It is issued once every record has been delivered.
+ * - `held`: asked for, nothing done. It is issued once every record has been delivered. A step that waits for its next
+ *   attempt is held, too.
  * - `issued`: a step runs, a timer is set, a child is started, a signal is waited for.
  * - `answering`: its answer is on the way into the history; no other can win.
  * - `settled`: the code has its answer.
@@ -28,6 +30,7 @@ interface RequestBase {
 export interface StepRequest extends RequestBase {
   readonly family: "step";
   readonly call: (step: StepContext) => unknown;
+  readonly terms: StepTerms;
 }
 
 export interface SleepRequest extends RequestBase {

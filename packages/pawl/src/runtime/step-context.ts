@@ -3,13 +3,43 @@ import type { Log } from "../core/log.ts";
 /** What a step's function is given. */
 export interface StepContext {
   /**
-   * Aborts when the run is cancelled, times out, or is no longer held by this worker. Pass it on: a step that ignores it
-   * is given up 30 s after the abort, and whatever it still does is not recorded.
+   * Aborts when the attempt takes longer than its `timeout`, when the run is cancelled, times out or fails, or when it is
+   * no longer held by this worker. Pass it on. What a function that ignores it does later is not recorded, and changes
+   * nothing: past its `timeout` it is given up at once, else 30 s after the abort.
    */
   readonly signal: AbortSignal;
   /** The same for every attempt at this step, by whatever worker, and for no other step: pass it to whom you call. */
   readonly idempotencyKey: string;
-  /** Number of this execution of the run, from 1. */
+  /**
+   * Number of this attempt at the step, from 1. It goes on when the step is tried again in a new attempt of the run, and
+   * begins anew when the run is redriven. An attempt that ended with its worker is made again under its number.
+   */
+  readonly attempt: number;
+  /**
+   * What an earlier attempt at this step last told `heartbeat`, also one that ended with its worker; `undefined` where none
+   * has. Of details told within 5 s only the newest is sure to be kept, and the last before a crash may be lost.
+   */
+  readonly progress: unknown;
+  /**
+   * Says how far the step has come. Returns at once and never throws: the details (any value that a step may return) are
+   * recorded at most every 5 s, the newest of them, and are dropped if they cannot be.
+   */
+  readonly heartbeat: (details?: unknown) => void;
+  readonly log: Log;
+}
+
+/** What a step's `undo` is given beside the step's result. */
+export interface UndoContext {
+  /** The one that the step was given: it tells what was done under it. For calls of its own, an undo adds to it. */
+  readonly idempotencyKey: string;
+  /**
+   * Nobody knows whether the step has happened, or how much of it: its worker died in it, it exceeded its timeout, or it
+   * ended otherwise than by returning after it was told to stop. The result is `undefined` then.
+   */
+  readonly inDoubt: boolean;
+  /** Aborts when the run is no longer held by this worker. */
+  readonly signal: AbortSignal;
+  /** Number of this attempt at the undo, from 1. One that ended with its worker is made again under its number. */
   readonly attempt: number;
   readonly log: Log;
 }

@@ -1,30 +1,64 @@
 import type { Clock } from "../core/clock.ts";
 import type { Probe } from "../core/crash-point.ts";
+import { PawlError } from "../core/error.ts";
+import type { RunEvent } from "../core/event.ts";
+import type { Payload } from "../core/json.ts";
 import type { Log } from "../core/log.ts";
 import { placeOfEvent } from "../core/payload-codec.ts";
 import type { Payloads } from "../core/payloads.ts";
+import type { Random } from "../core/random.ts";
+import type { Timers } from "../core/timers.ts";
 import type { ClaimedRun } from "../store/lease.ts";
-import type { Fact, Holding } from "./holding.ts";
+import type { Holding } from "./holding.ts";
+import { planNextAttempt } from "./next-attempt.ts";
 import type { StepRequest } from "./request.ts";
+import { beginAttempt, type AttemptEnd, type StepAttempt } from "./step-attempt.ts";
+import type { StepContext } from "./step-context.ts";
+import { createStepPasts, describeIntent, markDoubtful, type StepPasts } from "./step-past.ts";
 
 /** A step in progress: since when by the store's clock, as far as it is known, and by this process's. */
 export interface RunningStep {
   readonly key: string;
   readonly beganAt: number;
   readonly since: number;
+  /** What it has said of how far it has come, as it is stored. */
+  readonly progress: Payload | null;
 }
 
-/** The step functions that are being executed. */
+/** The steps that have begun: those that are executed, and those that wait for their next attempt. */
 export interface Steps {
+  /** How many are executed, or are about to be: the run cannot be let go of. */
   readonly size: number;
+  /** Whether one waits for an attempt that is due so soon that parking the run is not worth it. */
+  readonly hasShortWait: boolean;
+  /** When the next attempt is due. */
+  nextDueAt(): number | null;
   /** Keys of the running steps, in the order started. */
   running(): readonly string[];
   inProgress(): readonly RunningStep[];
   /** Keys of those that ran at this instant of the process's clock, or have since; of those that ended only the last. */
   ranSince(at: number): readonly string[];
+  /** What the history tells of them. */
+  readonly pasts: StepPasts;
+  /** Takes note of the history, before anything starts. */
+  remember(history: readonly RunEvent[]): void;
+  /** This fact is in the history now. */
+  recorded(event: RunEvent): void;
   start(request: StepRequest): void;
-  /** Tells all of them, and all to come, that their result is no longer wanted. */
+  /** Calls the functions of the steps whose intent is recorded by now. */
+  beginIntended(): void;
+  /** Begins the attempts whose time has certainly come. */
+  beginDue(): void;
+  /** Those that are not executed at this moment do not begin any more. */
+  refuse(reason: Error): void;
+  /** Nobody waits for this one any more: tells it so, and does not try it again. */
+  withdraw(key: string, reason: Error): void;
+  /** Tells all that are executed that their result is no longer wanted. */
   abort(reason: Error): void;
+  /** Waits for none of them any more: whatever they still do is not recorded. */
+  giveUp(): void;
+  /** Calls what undoes a step; seen, and told when the run is lost, like a step. Never rejects. */
+  callUndo(key: string, attempt: number, call: (step: StepContext) => unknown): Promise<AttemptEnd>;
 }
 
 export interface StepsParts {
@@ -34,44 +68,207 @@ export interface StepsParts {
   readonly log: Log;
   readonly payloads: Payloads;
   readonly clock: Clock;
-  /** Called when a step has ended and its fact waits to be recorded, or when it does not begin because the run is lost. */
-  readonly ended: () => void;
+  readonly timers: Timers;
+  readonly random: Random;
+  /** Called when something is there to be recorded, or when a step does not begin because the run is lost. */
+  readonly changed: () => void;
 }
 
+interface Execution extends RunningStep {
+  attempt: StepAttempt | null;
+  progress: Payload | null;
+}
+
+/** A run keeps its place in the worker for a next attempt that is due within this time. */
+export const shortWaitMs = 5_000;
+
 export function createSteps(parts: StepsParts): Steps {
-  const { claimed, holding, probe, log, payloads, clock, ended } = parts;
-  const running = new Map<string, RunningStep>();
+  const { claimed, holding, probe, log, payloads, clock, timers, random, changed } = parts;
+  const { runId } = claimed;
+  /** A fact about them must be in the history before they go on. */
+  const recording = new Map<string, StepRequest>();
+  const intended = new Map<string, StepRequest>();
+  const waiting = new Map<string, { readonly request: StepRequest; readonly dueAt: number }>();
+  const running = new Map<string, Execution>();
+  let pasts = createStepPasts([]);
+  /** Nothing is tried again. */
+  let isStopped = false;
   let lastEnded: { readonly key: string; readonly at: number } | null = null;
-  const controller = new AbortController();
+
+  const placeOf = (key: string) => placeOfEvent(runId, { kind: "step_completed", name: key });
+
+  /** Says so first, where somebody must know of the attempt though its worker may die in it. */
+  const prepare = (request: StepRequest): void => {
+    const { key, terms } = request;
+    const past = pasts.of(key);
+    request.state = "issued";
+    const isUndoNew = terms.undo !== null && !past.isUndoIntended;
+    if (!isUndoNew && !terms.failsOnCrash) return begin(request);
+    recording.set(key, request);
+    const data = describeIntent(terms.undo !== null);
+    holding.add({ kind: "step_intended", name: key, attempt: past.attempts + 1, data });
+  };
+
+  const begin = (request: StepRequest): void => {
+    const { key, terms, call } = request;
+    const past = pasts.of(key);
+    const number = past.attempts + 1;
+    probe("step.before");
+    if (!holding.isHeld) return changed();
+    const beganAt = holding.time.estimate();
+    const execution: Execution = { key, beganAt, since: clock.now(), attempt: null, progress: past.progress };
+    running.set(key, execution);
+    const attempt = beginAttempt({
+      key,
+      call,
+      idempotencyKey: idempotencyKeyOf(runId, key),
+      attempt: number,
+      timeoutMs: terms.timeoutMs,
+      progress: readProgress(key, past.progress),
+      log,
+      timers,
+      progressed: (details) => noteProgress(key, number, details),
+    });
+    execution.attempt = attempt;
+    void end(request, execution, attempt);
+  };
+
+  const end = async (request: StepRequest, execution: Execution, { ended }: StepAttempt): Promise<void> => {
+    const { key } = request;
+    const attemptEnd = await ended;
+    probe("step.after");
+    // It was given up meanwhile.
+    if (running.get(key) !== execution) return;
+    if (attemptEnd.kind === "returned") answer(request, execution, attemptEnd.result);
+    else await fail(request, execution, attemptEnd.error, attemptEnd.wasStopped);
+    changed();
+  };
 
   /** What the step returns is written down before the code sees it, so a result that cannot be is a failure. */
-  const execute = async ({ call, key }: StepRequest): Promise<Pick<Fact, "kind" | "data">> => {
-    const idempotencyKey = `${claimed.runId}/${key}`;
-    const place = placeOfEvent(claimed.runId, { kind: "step_completed", name: key });
+  const answer = (request: StepRequest, execution: Execution, result: unknown): void => {
+    const { key } = request;
+    let data: Payload | null;
     try {
-      const result = await call({ signal: controller.signal, idempotencyKey, attempt: claimed.attempt, log });
-      return { kind: "step_completed", data: payloads.encode(result, place, `The result of step "${key}"`) };
+      data = payloads.encode(result, placeOf(key), `The result of step "${key}"`);
     } catch (error) {
-      return { kind: "step_failed", data: payloads.encodeError(error, place) };
+      return addAnswer(request, execution, "step_failed", encodeFailure(request, error, true));
+    }
+    addAnswer(request, execution, "step_completed", data);
+  };
+
+  const fail = async (
+    request: StepRequest,
+    execution: Execution,
+    error: unknown,
+    wasStopped: boolean,
+  ): Promise<void> => {
+    const { key, terms } = request;
+    const past = pasts.of(key);
+    // When the next attempt is due is for the store's clock to say.
+    if (!holding.time.isKnown && !isStopped && terms.retrying.policy.attempts > 1) {
+      try {
+        await holding.lookAtClock();
+      } catch {
+        return;
+      }
+      if (running.get(key) !== execution) return;
+    }
+    const now = holding.time.estimate();
+    const isUnwanted = isStopped || request.state === "settled";
+    const next = isUnwanted
+      ? null
+      : planNextAttempt(error, past.failures + 1, { retrying: terms.retrying, random, log, now });
+    const data = encodeFailure(request, error, wasStopped);
+    if (next === null) return addAnswer(request, execution, "step_failed", data);
+    leave(execution);
+    recording.set(key, request);
+    const dueAt = next.dueAt ?? Math.ceil(now + next.delayMs);
+    const { attempts } = past;
+    holding.add({
+      kind: "step_retried",
+      name: key,
+      attempt: attempts + 1,
+      beganAt: execution.beganAt,
+      dueAt,
+      data,
+    });
+    log.warn("An attempt at a step has failed.", {
+      step: key,
+      attempt: attempts + 1,
+      error,
+      nextTryInMs: Math.max(0, Math.round(dueAt - now)),
+    });
+  };
+
+  const encodeFailure = ({ key, terms }: StepRequest, error: unknown, isDoubtful: boolean): Payload => {
+    const data = payloads.encodeError(error, placeOf(key));
+    return isDoubtful && terms.undo !== null ? markDoubtful(data) : data;
+  };
+
+  const addAnswer = (
+    request: StepRequest,
+    execution: Execution,
+    kind: "step_completed" | "step_failed",
+    data: Payload | null,
+  ): void => {
+    const { key } = request;
+    leave(execution);
+    if (request.state === "issued") request.state = "answering";
+    const tookMs = clock.now() - execution.since;
+    holding.add(
+      { kind, name: key, attempt: claimed.attempt, beganAt: execution.beganAt, data },
+      undefined,
+      tookMs,
+    );
+  };
+
+  const leave = ({ key }: Execution): void => {
+    running.delete(key);
+    lastEnded = { key, at: clock.now() };
+  };
+
+  /** A step that does not begin, or not again. */
+  const failUnbegun = (request: StepRequest, error: Error, isDoubtful: boolean): void => {
+    const { key } = request;
+    request.state = "answering";
+    const data = encodeFailure(request, error, isDoubtful);
+    holding.add({ kind: "step_failed", name: key, attempt: claimed.attempt, data });
+    changed();
+  };
+
+  /** What cannot be read is no reason to fail. */
+  const readProgress = (key: string, progress: Payload | null): unknown => {
+    try {
+      return payloads.decode(progress, placeOf(key));
+    } catch (error) {
+      log.warn("The progress of a step cannot be read, and is left out.", { step: key, error });
+      return undefined;
     }
   };
 
-  const run = async (request: StepRequest, { key, beganAt, since }: RunningStep): Promise<void> => {
-    probe("step.before");
-    if (!holding.isHeld) return ended();
-    const result = await execute(request);
-    probe("step.after");
-    running.delete(key);
-    lastEnded = { key, at: clock.now() };
-    if (request.state === "issued") request.state = "answering";
-    const tookMs = lastEnded.at - since;
-    holding.add({ ...result, name: key, attempt: claimed.attempt, beganAt }, undefined, tookMs);
-    ended();
+  const noteProgress = (key: string, attempt: number, details: unknown): void => {
+    try {
+      const data = payloads.encode(details, placeOf(key), `The progress of step "${key}"`);
+      const execution = running.get(key);
+      if (execution !== undefined) execution.progress = data;
+      holding.add({ kind: "step_progressed", name: key, attempt, data });
+      changed();
+    } catch (error) {
+      log.warn("The progress of a step cannot be recorded, and is left out.", { step: key, error });
+    }
   };
 
   return {
     get size() {
-      return running.size;
+      return running.size + recording.size + intended.size;
+    },
+    get hasShortWait() {
+      const soon = holding.time.estimate() + shortWaitMs;
+      return [...waiting.values()].some(({ dueAt }) => dueAt <= soon);
+    },
+    nextDueAt() {
+      const dueAts = [...waiting.values()].map(({ dueAt }) => dueAt);
+      return dueAts.length === 0 ? null : Math.min(...dueAts);
     },
     running: () => [...running.keys()],
     inProgress: () => [...running.values()],
@@ -79,12 +276,96 @@ export function createSteps(parts: StepsParts): Steps {
       ...running.keys(),
       ...(lastEnded !== null && lastEnded.at >= at ? [lastEnded.key] : []),
     ],
-    start(request) {
-      request.state = "issued";
-      const step = { key: request.key, beganAt: holding.time.estimate(), since: clock.now() };
-      running.set(step.key, step);
-      void run(request, step);
+    get pasts() {
+      return pasts;
     },
-    abort: (reason) => controller.abort(reason),
+    remember(history) {
+      pasts = createStepPasts(history);
+    },
+    recorded(event) {
+      pasts.add(event);
+      const { kind, name } = event;
+      if (name === null || (kind !== "step_intended" && kind !== "step_retried")) return;
+      const request = recording.get(name);
+      if (request === undefined) return;
+      recording.delete(name);
+      if (request.state === "settled") return;
+      if (kind === "step_intended") intended.set(name, request);
+      else wait(request, event.dueAt ?? 0);
+    },
+    start(request) {
+      const { isOpen, dueAt } = pasts.of(request.key);
+      if (isOpen && request.terms.failsOnCrash) failUnbegun(request, crashError(request.key), true);
+      else if (dueAt !== null && dueAt > holding.time.reached) wait(request, dueAt);
+      else prepare(request);
+    },
+    beginIntended() {
+      for (const [key, request] of intended) {
+        intended.delete(key);
+        begin(request);
+      }
+    },
+    beginDue() {
+      for (const [key, { request, dueAt }] of waiting) {
+        if (dueAt > holding.time.reached) continue;
+        waiting.delete(key);
+        prepare(request);
+      }
+    },
+    refuse(reason) {
+      isStopped = true;
+      waiting.clear();
+      for (const request of [...recording.values(), ...intended.values()])
+        failUnbegun(request, reason, false);
+      recording.clear();
+      intended.clear();
+    },
+    withdraw(key, reason) {
+      waiting.delete(key);
+      intended.delete(key);
+      running.get(key)?.attempt?.abort(reason);
+    },
+    abort(reason) {
+      isStopped = true;
+      for (const { attempt } of running.values()) attempt?.abort(reason);
+    },
+    giveUp: () => running.clear(),
+    async callUndo(key, number, call) {
+      const name = `undo ${key}`;
+      probe("step.before");
+      holding.assertHeld();
+      const beganAt = holding.time.estimate();
+      const execution: Execution = { key: name, beganAt, since: clock.now(), attempt: null, progress: null };
+      running.set(name, execution);
+      const idempotencyKey = idempotencyKeyOf(runId, key);
+      const given = {
+        key: name,
+        call,
+        idempotencyKey,
+        attempt: number,
+        timeoutMs: null,
+        progress: undefined,
+      };
+      execution.attempt = beginAttempt({ ...given, log, timers, progressed: () => {} });
+      const end = await execution.attempt.ended;
+      leave(execution);
+      probe("step.after");
+      return end;
+    },
   };
+
+  function wait(request: StepRequest, dueAt: number): void {
+    request.state = "held";
+    waiting.set(request.key, { request, dueAt });
+  }
+}
+
+/** The same for every attempt at the step, and for its undo. */
+function idempotencyKeyOf(runId: string, key: string): string {
+  return `${runId}/${key}`;
+}
+
+function crashError(key: string): Error {
+  const message = `The worker died in step "${key}", which is not called again: it may have happened.`;
+  return Object.assign(new PawlError("STEP_CRASHED", message, { step: key }), { retryable: false });
 }

@@ -29,6 +29,9 @@ export interface LongStep {
   readonly runId: RunId;
   readonly step: string;
   readonly beganAt: number;
+  /** What it last said of how far it has come: JSON as it is stored in a payload. Default: nothing. */
+  readonly progress?: unknown;
+  readonly progressNotes?: unknown;
 }
 
 /** A worker as it is registered, with what was heard of it last. */

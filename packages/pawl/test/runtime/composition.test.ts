@@ -60,6 +60,25 @@ test("a race that is lost cancels the child that ran in it", async () => {
   expect(await engine.facts(id)).toContain("withdrawn slow");
 });
 
+test("a race tells the step that lost to stop", async () => {
+  const engine = createEngine();
+  const stopped: unknown[] = [];
+  const tested = workflow({ ...options, name: "tested" }, async (ctx) => {
+    const first = await ctx.race({
+      late: ctx.sleep("1m"),
+      work: ctx.step("work", async ({ signal }) => {
+        await new Promise((resolve) => signal.addEventListener("abort", resolve));
+        stopped.push((signal.reason as { code: string }).code);
+      }),
+    });
+    return [first.winner, await ctx.step("after", () => stopped.length)];
+  });
+  const id = await engine.start(tested);
+  await engine.end(id);
+  expect(await engine.output(id)).toEqual(["late", 1]);
+  expect(stopped).toEqual(["WITHDRAWN"]);
+});
+
 test("a race that is lost inside a branch of another is withdrawn with it", async () => {
   const engine = createEngine();
   const seen: string[] = [];

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { PawlError } from "../../src/core/error.ts";
 import { NonRetryableError } from "../../src/core/retry-error.ts";
 import { workflow } from "../../src/runtime/workflow.ts";
 import { createEngine } from "./engine.ts";
@@ -108,15 +109,43 @@ test("an attempt does not fail before its running steps have ended, and keeps wh
     ]),
   );
   const id = await engine.start(parallel);
-  await engine.pass(120_000);
+  await engine.pass(29_000);
   expect((await engine.store.getRun(id))?.status).toBe("running");
-  expect(engine.log.map(({ message }) => message)).toContain(
-    "The run has ended but for steps that do not return.",
-  );
   gate.open();
   await engine.end(id);
   expect(await engine.output(id)).toEqual([null, "kept"]);
   expect(called).toEqual(["slow"]);
+});
+
+test("a step that outlasts a failed attempt is told to stop, and given up after a while", async () => {
+  const engine = createEngine();
+  const gate = createGate();
+  const reasons: string[] = [];
+  const parallel = workflow({ ...options, name: "parallel" }, async (ctx) =>
+    Promise.all([
+      ctx.step("fails", ({ attempt }) => {
+        if (attempt === 1) throw new Error("first");
+        return null;
+      }),
+      ctx.step("deaf", async ({ signal }) => {
+        if (ctx.run.attempt > 1) return "the second";
+        signal.addEventListener("abort", () => reasons.push((signal.reason as PawlError).code));
+        await gate.opened;
+        return "too late";
+      }),
+    ]),
+  );
+  const id = await engine.start(parallel);
+  await engine.pass(29_999);
+  expect([reasons, (await engine.store.getRun(id))?.status]).toEqual([["RUN_FAILED"], "running"]);
+  await engine.pass(1);
+  expect((await engine.store.getRun(id))?.status).toBe("waiting");
+  gate.open();
+  await engine.end(id);
+  expect(await engine.output(id)).toEqual([null, "the second"]);
+  expect(engine.log.map(({ message }) => message)).toContain(
+    "The run ends without steps that do not return.",
+  );
 });
 
 test("a next attempt may take another way than the last", async () => {

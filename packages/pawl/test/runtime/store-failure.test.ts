@@ -49,11 +49,13 @@ test("a run whose lease is gone is dropped: no more calls, and its code hears no
   const gate = createGate();
   const heard: string[] = [];
   const tested = workflow({ ...options, name: "tested" }, async (ctx) => {
-    await ctx.step("a", async ({ signal }) => {
+    const never = ctx.step("b", ({ signal }) => {
       signal.addEventListener("abort", () => heard.push("abort"));
-      await gate.opened;
+      return new Promise(() => {});
     });
+    await ctx.step("a", () => gate.opened);
     heard.push("after a");
+    await never;
   });
   const id = await engine.start(tested);
   await engine.idle();

@@ -73,6 +73,7 @@ describe("docs/sql.md", () => {
       input_parsed: true,
       rescheduled: true,
       undo_began: true,
+      undo_retried: true,
       undo_completed: true,
       undo_failed: true,
       forked: true,
