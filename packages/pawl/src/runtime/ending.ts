@@ -63,9 +63,8 @@ export const patienceMs = 30_000;
 
 export function createEnding(parts: EndingParts): Ending {
   const { claimed, history, holding, inbox, orders, steps, bell, log, payloads } = parts;
-  const beganAt = holding.time.estimate();
   const { runId } = claimed;
-  const attempt = { name: null, attempt: claimed.attempt, beganAt };
+  const attempt = () => ({ name: null, attempt: claimed.attempt, beganAt: holding.heldSince });
 
   const recordSurplus = async (): Promise<void> => {
     while (holding.hasTooMany) parts.absorb(await holding.record());
@@ -74,7 +73,7 @@ export function createEnding(parts: EndingParts): Ending {
   /** The terminal fact is the last, whatever a step that nobody waits for may still bring in. */
   const end = async (end: RunEnd, data: Payload | null = null): Promise<Outcome> => {
     await recordSurplus();
-    holding.add({ kind: end.status, ...attempt, data });
+    holding.add({ kind: end.status, ...attempt(), data });
     await holding.end(end);
     return "ended";
   };
@@ -85,8 +84,8 @@ export function createEnding(parts: EndingParts): Ending {
   };
 
   const complete = (output: Payload | null): Promise<Outcome> => {
-    // Whatever still runs has lost a race, and nobody waits for it.
-    steps.abort(new PawlError("RUN_ENDED", `Run ${claimed.runId} has completed.`, { runId: claimed.runId }));
+    // Whatever still runs has lost a race, and nobody waits for it. An error is costly to make, and mostly nothing runs.
+    if (steps.size > 0) steps.abort(new PawlError("RUN_ENDED", `Run ${runId} has completed.`, { runId }));
     return end({ status: "completed", output, error: null });
   };
 
@@ -103,7 +102,7 @@ export function createEnding(parts: EndingParts): Ending {
       log.error("The run has failed.", said);
       return outcome;
     }
-    const fact = { kind: "attempt_failed", ...attempt } as const;
+    const fact = { kind: "attempt_failed", ...attempt() } as const;
     const error = payloads.encodeError(thrown, placeOfEvent(runId, fact));
     holding.add({ ...fact, data: describeFailedAttempt(error, parts.handledFailures()) });
     const dueAt = earliest(claimed.deadlineAt, next.dueAt);
@@ -119,7 +118,7 @@ export function createEnding(parts: EndingParts): Ending {
     await recordSurplus();
     const { answer, events } = await holding.park(terms);
     if (answer.outcome === "parked") return "parked";
-    parts.absorb(events);
+    parts.absorb(events ?? []);
     inbox.fill(answer.messages);
     orders.obey();
     return null;

@@ -42,14 +42,16 @@ export function createSteps(parts: StepsParts): Steps {
   const { claimed, holding, probe, log, payloads, clock, ended } = parts;
   const running = new Map<string, RunningStep>();
   let lastEnded: { readonly key: string; readonly at: number } | null = null;
-  const controller = new AbortController();
+  /** Made for the first step: most runs that only wait, or do one thing, have none. */
+  let controller: AbortController | null = null;
+  const tell = (): AbortController => (controller ??= new AbortController());
 
   /** What the step returns is written down before the code sees it, so a result that cannot be is a failure. */
   const execute = async ({ call, key }: StepRequest): Promise<Pick<Fact, "kind" | "data">> => {
     const idempotencyKey = `${claimed.runId}/${key}`;
     const place = placeOfEvent(claimed.runId, { kind: "step_completed", name: key });
     try {
-      const result = await call({ signal: controller.signal, idempotencyKey, attempt: claimed.attempt, log });
+      const result = await call({ signal: tell().signal, idempotencyKey, attempt: claimed.attempt, log });
       return { kind: "step_completed", data: payloads.encode(result, place, `The result of step "${key}"`) };
     } catch (error) {
       return { kind: "step_failed", data: payloads.encodeError(error, place) };
@@ -85,6 +87,6 @@ export function createSteps(parts: StepsParts): Steps {
       running.set(step.key, step);
       void run(request, step);
     },
-    abort: (reason) => controller.abort(reason),
+    abort: (reason) => tell().abort(reason),
   };
 }
