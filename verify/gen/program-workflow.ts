@@ -4,7 +4,7 @@ import type { Context } from "../../packages/pawl/src/runtime/context.ts";
 import { workflow, type Workflow } from "../../packages/pawl/src/runtime/workflow.ts";
 import { attemptChoices, type Attempts, type Op, type Program } from "./program.ts";
 
-/** A program, and under which epoch it is executed; whoever claims writes that into it. */
+/** A program, and under which epoch its code begins; whoever claims writes that into it. */
 interface StampedProgram extends Program {
   readonly epoch?: number;
 }
@@ -25,6 +25,8 @@ interface StepCall {
 
 /** What the process that executes a program lends it. */
 export interface ProgramHost {
+  /** The epoch under which code is executed now that began under this one; a parked run may go on under a later one. */
+  epochNow?(run: RunId, began: number): number;
   beginStep(execution: Execution, op: Op & { kind: "step" }): StepCall;
   work(ms: number): Promise<void>;
   asked(execution: Execution, step: string, waitMs: number): void;
@@ -75,7 +77,15 @@ async function interpret(
   host: ProgramHost,
   workflows: ReadonlyMap<Attempts, ProgramWorkflow>,
 ): Promise<unknown> {
-  const execution: Execution = { run: ctx.run.id, epoch: program.epoch ?? 0, attempt: ctx.run.attempt };
+  const { id: run, attempt } = ctx.run;
+  const execution: Execution = {
+    run,
+    attempt,
+    get epoch() {
+      const began = program.epoch ?? 0;
+      return host.epochNow?.(run, began) ?? began;
+    },
+  };
   let deliveries = 0;
   /** It has learnt that it is to stop, and nothing it does from here on has any effect. */
   let isStopped = false;

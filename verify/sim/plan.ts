@@ -33,6 +33,8 @@ export interface Plan {
   readonly pollMs: number;
   readonly workers: number;
   readonly concurrency: number;
+  /** Parked runs that a worker keeps in memory: none, few, or all. */
+  readonly stickyRuns: number;
   readonly clients: number;
   readonly roots: number;
   readonly programSize: number;
@@ -113,5 +115,6 @@ export function drawPlan(rng: Rng): Plan {
       pointRate: rng.pick([0.05, 0.3, 1]),
     },
     skewMs: rng.pick([0, 50, 7_200_000]),
+    stickyRuns: rng.pick([0, 1, 1_000, 1_000]),
   };
 }

@@ -10,6 +10,7 @@ import { Nemesis, type Life } from "./nemesis.ts";
 import { retryMs, type Plan } from "./plan.ts";
 import type { Rng } from "./rng.ts";
 import { passages, SimProcess } from "./sim-process.ts";
+import { createTenures } from "./tenures.ts";
 import { createSimWorker, type ProcessSeams } from "./worker-process.ts";
 import type { World } from "./world.ts";
 
@@ -76,9 +77,10 @@ export class Population {
     const probe: Probe = (point) => {
       if (process.isAlive && !process.isPaused) reach(point);
     };
-    const host = hostFor(process);
+    const tenures = createTenures();
+    const host = { ...hostFor(process), epochNow: tenures.epochOf };
     const workflows = createProgramWorkflows(host, { crashLimit: plan.crashLimit, retryMs });
-    const worker = createSimWorker(seams, plan, probe, [...workflows.values()]);
+    const worker = createSimWorker(seams, plan, probe, [...workflows.values()], tenures);
     const start = (): void => {
       // A process that cannot reach the store at first is started again, as a supervisor would.
       worker.start().catch(() => process.timers.after(plan.leaseMs / 4, start));

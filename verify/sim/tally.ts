@@ -21,6 +21,8 @@ export const faultKinds: readonly string[] = [
   "write refused to a zombie",
 ];
 
+const wentOn = "parked run went on in memory";
+
 /** Everything that callers must have done, or brought about: what never happened was never checked. */
 export const operationKinds: readonly string[] = [
   "start of several",
@@ -47,6 +49,7 @@ export const operationKinds: readonly string[] = [
   "run timed out before it began",
   "run timed out later",
   "claim in another life",
+  wentOn,
   "write refused to a holder from an earlier life",
 ];
 
@@ -61,7 +64,14 @@ function endedAs(status: string): string {
 /** What faults and callers led to, where it counts: the windows that they must have hit. */
 export function countEffects(tally: Tally, entries: readonly Entry[], snapshot: StoreSnapshot): void {
   const callers = new CallerTally(tally, snapshot);
+  const tenures = new Set<string>();
   for (const entry of entries) {
+    if (entry.by === "delivery") {
+      const tenure = `${entry.run} ${entry.epoch}`;
+      // Replay hands everything out again from the first result on.
+      if (!tenures.has(tenure) && entry.index > 0) count(tally, wentOn);
+      tenures.add(tenure);
+    }
     if (entry.by !== "store") continue;
     callers.see(entry);
     if (entry.op === "sweep") count(tally, "run taken from a dead worker", entry.recovered);

@@ -1,7 +1,6 @@
 import type { Probe } from "../../packages/pawl/src/core/crash-point.ts";
 import { createIds } from "../../packages/pawl/src/core/ids.ts";
 import type { Log } from "../../packages/pawl/src/core/log.ts";
-import type { ClaimedRun } from "../../packages/pawl/src/store/lease.ts";
 import { createStoreClock } from "../../packages/pawl/src/store/store-clock.ts";
 import type { Store } from "../../packages/pawl/src/store/store.ts";
 import { createWorker, type Worker } from "../../packages/pawl/src/worker/worker.ts";
@@ -9,6 +8,7 @@ import type { ProgramWorkflow } from "../gen/program-workflow.ts";
 import type { Plan } from "./plan.ts";
 import type { Rng } from "./rng.ts";
 import type { SimProcess } from "./sim-process.ts";
+import type { Tenures } from "./tenures.ts";
 
 export interface ProcessSeams {
   readonly process: SimProcess;
@@ -23,12 +23,13 @@ export function createSimWorker(
   plan: Plan,
   probe: Probe,
   workflows: readonly ProgramWorkflow[],
+  tenures: Tenures,
 ): Worker {
   const { clock, timers } = process;
   const storeClock = createStoreClock(clock, store);
   return createWorker(
     {
-      store: stampEpochs(store),
+      store: tenures.watch(store),
       clock,
       storeClock,
       timers,
@@ -40,21 +41,12 @@ export function createSimWorker(
       host: process.name,
       pid: 1,
     },
-    { workflows, concurrency: plan.concurrency, lease: plan.leaseMs, pollInterval: plan.pollMs },
-  );
-}
-
-/** Writes the epoch into the program of every claimed run: the code then knows under which one it is executed. */
-function stampEpochs(store: Store): Store {
-  const stamp = (run: ClaimedRun): ClaimedRun => {
-    if (run.input === null) return run;
-    return { ...run, input: { ...run.input, json: run.input.json.replace("{", `{"epoch":${run.epoch},`) } };
-  };
-  return {
-    ...store,
-    async claimRuns(request) {
-      const claim = await store.claimRuns(request);
-      return { ...claim, runs: claim.runs.map(stamp) };
+    {
+      workflows,
+      concurrency: plan.concurrency,
+      stickyRuns: plan.stickyRuns,
+      lease: plan.leaseMs,
+      pollInterval: plan.pollMs,
     },
-  };
+  );
 }

@@ -65,6 +65,8 @@ export class Course {
   /** Facts up to this `seq` have been waited for in vain. */
   #givenUpSeq = 0;
   #isReplaying: boolean;
+  /** The count of moves with which the run was parked; null where it is not known how it was parked. */
+  #movesAtPark: number | null = null;
   #outcome: Outcome | null = null;
 
   constructor(parts: CourseParts) {
@@ -84,9 +86,25 @@ export class Course {
   }
 
   async run(): Promise<Outcome> {
-    const { holding, settle } = this.#parts;
     this.#outcome = await this.#prepare();
     this.#outcome ??= await this.#startCode();
+    return this.#go();
+  }
+
+  /** Whether the parked run's code still waits exactly as its history says. */
+  get isResumable(): boolean {
+    return this.#outcome === "parked" && this.#moves === this.#movesAtPark;
+  }
+
+  /** Goes on with a parked run that is held again. */
+  resume(): Promise<Outcome> {
+    this.#outcome = null;
+    this.#movesAtPark = null;
+    return this.#go();
+  }
+
+  async #go(): Promise<Outcome> {
+    const { holding, settle } = this.#parts;
     while (this.#outcome === null) {
       await settle();
       holding.assertHeld();
@@ -211,6 +229,7 @@ export class Course {
 
   /** Nobody will answer: the run is in other hands, or over. */
   #ignore({ family, key }: RequestTerms): Promise<never> {
+    this.#moves += 1;
     if (this.#outcome === "parked") {
       const message =
         "The run was parked while its code awaited something other than its context: put that into a step.";
@@ -414,8 +433,11 @@ export class Course {
       wants: [...this.#agenda.wants(), "cancel", "pause"],
       attemptFailed: false,
     });
-    if (answer.outcome === "parked") return "parked";
-    this.#absorb(events);
+    this.#absorb(events ?? []);
+    if (answer.outcome === "parked") {
+      if (events !== null) this.#movesAtPark = this.#moves;
+      return "parked";
+    }
     if (answer.outcome === "told") inbox.fill(answer.messages);
     return null;
   }

@@ -71,10 +71,9 @@ export const patienceMs = 30_000;
 
 export function createEnding(parts: EndingParts): Ending {
   const { claimed, history, holding, inbox, orders, steps, bell, log, payloads } = parts;
-  const beganAt = holding.time.estimate();
   const undoing = createUndoing(parts);
   const { runId } = claimed;
-  const attempt = { name: null, attempt: claimed.attempt, beganAt };
+  const attempt = () => ({ name: null, attempt: claimed.attempt, beganAt: holding.heldSince });
 
   const recordSurplus = async (): Promise<void> => {
     while (holding.hasTooMany) parts.absorb(await holding.record());
@@ -83,7 +82,7 @@ export function createEnding(parts: EndingParts): Ending {
   /** The terminal fact is the last, whatever a step that nobody waits for may still bring in. */
   const end = async (end: RunEnd, data: Payload | null = null): Promise<Outcome> => {
     await recordSurplus();
-    holding.add({ kind: end.status, ...attempt, data });
+    holding.add({ kind: end.status, ...attempt(), data });
     await holding.end(end);
     return "ended";
   };
@@ -117,11 +116,13 @@ export function createEnding(parts: EndingParts): Ending {
 
   const complete = (output: Payload | null): Promise<Outcome> => {
     // Whatever still runs has lost a race, or was forgotten, and nobody waits for it.
-    if (steps.size > 0)
+    if (steps.size > 0) {
       log.warn("The run has returned while steps were in progress: await every step, or use ctx.race.", {
         steps: steps.running(),
       });
-    steps.abort(new PawlError("RUN_ENDED", `Run ${claimed.runId} has completed.`, { runId: claimed.runId }));
+      // An error is costly to make, and mostly nothing runs.
+      steps.abort(new PawlError("RUN_ENDED", `Run ${runId} has completed.`, { runId }));
+    }
     return end({ status: "completed", output, error: null });
   };
 
@@ -135,7 +136,7 @@ export function createEnding(parts: EndingParts): Ending {
     const next = mayRetry ? planNextAttempt(thrown, failures, { ...parts, retrying, now }) : null;
     if (next === null)
       return conclude({ status: "failed", error: payloads.encodeError(thrown, placeOfError(runId)) }, thrown);
-    const fact = { kind: "attempt_failed", ...attempt } as const;
+    const fact = { kind: "attempt_failed", ...attempt() } as const;
     const error = payloads.encodeError(thrown, placeOfEvent(runId, fact));
     holding.add({ ...fact, data: describeFailedAttempt(error, parts.handledFailures(thrown)) });
     const dueAt = earliest(claimed.deadlineAt, next.dueAt);
@@ -161,7 +162,7 @@ export function createEnding(parts: EndingParts): Ending {
     await recordSurplus();
     const { answer, events } = await holding.park(terms);
     if (answer.outcome === "parked") return "parked";
-    parts.absorb(events);
+    parts.absorb(events ?? []);
     inbox.fill(answer.messages);
     orders.obey();
     return null;

@@ -25,6 +25,13 @@ export interface Execution {
   drop(): void;
   /** Starts nothing new, and gives the run back once its code, told what the running steps did, asks for more. */
   release(): void;
+  /** About how many bytes a parked run holds on to. */
+  readonly bytes: number;
+  /**
+   * The parked run was claimed again by the same worker: goes on where its code waits, without reading or replaying
+   * anything. Null, and of no more use, unless everything is as it was left.
+   */
+  resume(again: ClaimedRun): Execution | null;
   stepsInProgress(): readonly RunningStep[];
   /** Keys of the steps that ran at this instant of the process's clock, or have since. */
   stepsSince(at: number): readonly string[];
@@ -63,6 +70,7 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
     changed: () => bell.ring(),
   });
   let isReleasing = false;
+  let course: Course | null = null;
 
   const execute = async (): Promise<Outcome> => {
     const workflow = deps.findWorkflow(claimed.workflow, claimed.version);
@@ -81,7 +89,7 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
     ]);
     const history = presentLife(loaded);
     inbox.fill(messages);
-    const course = new Course({
+    course = new Course({
       ...deps,
       claimed: { ...claimed, input },
       workflow,
@@ -101,36 +109,53 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
     return course.run();
   };
 
-  let settleDone: (outcome: Outcome) => void = () => {};
-  const done = new Promise<Outcome>((resolve) => {
-    settleDone = resolve;
-  });
-  const drop = (): void => {
-    holding.drop();
-    steps.abort(
-      new PawlError("LEASE_LOST", `Run ${claimed.runId} is no longer held.`, { runId: claimed.runId }),
-    );
-    bell.ring();
-    settleDone("lost");
+  const continueCourse = async (parked: Course): Promise<Outcome> => {
+    const workflow = deps.findWorkflow(claimed.workflow, claimed.version);
+    if (workflow?.crashLimit === 0) await holding.begin();
+    return parked.resume();
   };
-  execute().then(settleDone, (error: unknown) => {
-    if (!(error instanceof Lost))
-      log.error("A bug in Pawl stopped the execution: please report it.", { error });
-    drop();
-  });
 
-  return {
-    done,
-    told() {
-      holding.told();
+  /** From a claim until it is let go. */
+  const hold = (act: () => Promise<Outcome>): Execution => {
+    let settleDone: (outcome: Outcome) => void = () => {};
+    const done = new Promise<Outcome>((resolve) => {
+      settleDone = resolve;
+    });
+    const drop = (): void => {
+      holding.drop();
+      steps.abort(
+        new PawlError("LEASE_LOST", `Run ${claimed.runId} is no longer held.`, { runId: claimed.runId }),
+      );
       bell.ring();
-    },
-    drop,
-    release() {
-      isReleasing = true;
-      bell.ring();
-    },
-    stepsInProgress: () => steps.inProgress(),
-    stepsSince: (at) => steps.ranSince(at),
+      settleDone("lost");
+    };
+    act().then(settleDone, (error: unknown) => {
+      if (!(error instanceof Lost))
+        log.error("A bug in Pawl stopped the execution: please report it.", { error });
+      drop();
+    });
+    return {
+      done,
+      told() {
+        holding.told();
+        bell.ring();
+      },
+      drop,
+      release() {
+        isReleasing = true;
+        bell.ring();
+      },
+      get bytes() {
+        return holding.bytes;
+      },
+      resume(again) {
+        const parked = course;
+        if (parked === null || !parked.isResumable || !holding.renew(again)) return null;
+        return hold(() => continueCourse(parked));
+      },
+      stepsInProgress: () => steps.inProgress(),
+      stepsSince: (at) => steps.ranSince(at),
+    };
   };
+  return hold(execute);
 }

@@ -33,6 +33,10 @@ export type ParkTerms = Pick<Parking, "reason" | "dueAt" | "delayMs" | "wants" |
  */
 export interface Holding {
   readonly time: StoreTime;
+  /** When it was taken, by the store's clock as far as it was known. */
+  readonly heldSince: number;
+  /** About how many bytes the facts take that were loaded and recorded. */
+  readonly bytes: number;
   readonly hasFacts: boolean;
   /** More than fits into one write: some must be recorded before the run can be parked or ended. */
   readonly hasTooMany: boolean;
@@ -42,7 +46,12 @@ export interface Holding {
   add(fact: Fact, child?: NewRun, tookMs?: number): void;
   /** Records what has gathered, as much as fits, and answers it as it is in the history now. */
   record(): Promise<readonly RunEvent[]>;
-  park(terms: ParkTerms): Promise<{ readonly answer: ParkAnswer; readonly events: readonly RunEvent[] }>;
+  /** `events`: as `record` answers them; null for a run that is parked and whose facts it would have to ask for. */
+  park(
+    terms: ParkTerms,
+  ): Promise<{ readonly answer: ParkAnswer; readonly events: readonly RunEvent[] | null }>;
+  /** The run was parked, and this worker has claimed it again. False, and as it was, unless all is as it left it. */
+  renew(again: ClaimedRun): boolean;
   end(end: RunEnd): Promise<void>;
   release(): Promise<void>;
   /** Unread messages may be there. */
@@ -86,12 +95,14 @@ export interface HoldingParts {
 /** In one write: it must not hold up the other runs that share the connection, and has to fit into one message. */
 const mostFacts = 1_000;
 const mostBytes = 4_000_000;
+/** What a fact takes in memory beside its payload. */
+const bytesOfFact = 300;
 const firstPauseMs = 100;
 const longestPauseMs = 5_000;
 
 export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding {
   const { store, timers, random, log } = parts;
-  const lease = { runId: claimed.runId, epoch: claimed.epoch, workerId: parts.workerId };
+  let lease = { runId: claimed.runId, epoch: claimed.epoch, workerId: parts.workerId };
   // It came to `ready` at this instant of the store's clock, so that has come at least as far.
   const time = createStoreTime(parts.clock, claimed.mark.readyAt);
   const { emit, workerId, payloads = plainPayloads } = parts;
@@ -99,6 +110,8 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
   let gathered: Gathered[] = [];
   let gatheredBytes = 0;
   let lastSeq = claimed.lastSeq;
+  let heldSince = time.estimate();
+  let bytes = 0;
   let isTold = claimed.told;
   let isDropped = false;
 
@@ -168,6 +181,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     const events = batch.map(({ event }) => event);
     const children = batch.flatMap(({ child }) => child ?? []);
     probe(`${at}.before`);
+    bytes += batch.reduce((sum, { size }) => sum + bytesOfFact + size, 0);
     const answered =
       report &&
       ((written: A): void => {
@@ -192,6 +206,12 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
 
   return {
     time,
+    get heldSince() {
+      return heldSince;
+    },
+    get bytes() {
+      return bytes;
+    },
     get hasFacts() {
       return gathered.length > 0;
     },
@@ -217,9 +237,18 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
         if (answer.outcome === "parked") report?.parked(terms, answer);
       };
       const written = await write("park", send, tell, terms.delayMs);
-      // A run that is parked is no longer ours: there is nothing to find out about it.
-      const events = written.answer.outcome === "parked" ? [] : await absorb(written);
-      return { answer: written.answer, events };
+      // A run that is parked is no longer ours: nothing is asked about it.
+      const isUnknown = written.answer.outcome === "parked" && written.isRepeated;
+      return { answer: written.answer, events: isUnknown ? null : await absorb(written) };
+    },
+    renew(again) {
+      const isNext = again.epoch === lease.epoch + 1 && again.attempt === claimed.attempt;
+      if (!isNext || again.lastSeq !== lastSeq || !isHeld()) return false;
+      lease = { ...lease, epoch: again.epoch };
+      time.hasPassed(again.mark.readyAt);
+      heldSince = time.estimate();
+      isTold = again.told;
+      return true;
     },
     async end(end) {
       await write(
@@ -256,6 +285,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       const { answer } = await persist(() => store.loadHistory(lease.runId, 0));
       // The history is the truth: a fact numbered as one that is there would be lost.
       lastSeq = Math.max(lastSeq, answer.at(-1)?.seq ?? 0);
+      bytes += answer.reduce((sum, { data }) => sum + bytesOfFact + sizeOf(data), 0);
       return answer;
     },
     async loadInput() {

@@ -8,6 +8,8 @@ export interface StoreTime {
   readonly isKnown: boolean;
   /** The store says that it is now this time. */
   learn(now: number): void;
+  /** Something has happened at this instant of the store's clock. */
+  hasPassed(at: number): void;
   /** What the store's clock may show: good for reports, and for deciding when to look. */
   estimate(): number;
 }
@@ -25,6 +27,9 @@ export function createStoreTime(clock: Clock, atLeast: number): StoreTime {
     learn(now) {
       reached = Math.max(reached, now);
       offsetMs = now - clock.now();
+    },
+    hasPassed(at) {
+      reached = Math.max(reached, at);
     },
     estimate: () => Math.max(reached, Math.floor(clock.now() + (offsetMs ?? 0))),
   };

@@ -92,7 +92,7 @@ export function createUndoing(parts: UndoingParts): Undoing {
     terms: Pick<ParkTerms, "reason" | "dueAt" | "delayMs" | "wants">,
   ): Promise<ParkAnswer> => {
     const { answer, events } = await holding.park({ ...terms, attemptFailed: false });
-    parts.absorb(events);
+    parts.absorb(events ?? []);
     if (answer.outcome === "told") inbox.fill(answer.messages);
     return answer;
   };

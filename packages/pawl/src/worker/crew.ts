@@ -20,6 +20,7 @@ import { createHeartbeat, type Heartbeat } from "./heartbeat.ts";
 import { createInboxRelay, type InboxRelay } from "./inbox-relay.ts";
 import { observeParks } from "./observe-parks.ts";
 import { createRegistration, type Registration } from "./registration.ts";
+import { createRunCache } from "./run-cache.ts";
 import { createSampler } from "./sampler.ts";
 import { createSlots, type Slots } from "./slots.ts";
 import { createSweeper } from "./sweeper.ts";
@@ -87,6 +88,7 @@ export function createCrew(deps: WorkerDeps, settings: WorkerSettings, isBrief =
   };
   const executor = createExecutor({
     slots,
+    cache: createRunCache(settings.stickyRuns),
     begin(claimed, workerId) {
       const isAlive = (): boolean => registration.isAlive(workerId);
       return createExecution(claimed, { ...deps, store, workerId, findWorkflow, isAlive });

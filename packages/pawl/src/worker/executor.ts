@@ -1,6 +1,7 @@
 import type { RunId } from "../core/ids.ts";
 import type { Execution } from "../runtime/execution.ts";
 import type { ClaimedRun } from "../store/lease.ts";
+import type { RunCache } from "./run-cache.ts";
 import type { HeldRun, Slots } from "./slots.ts";
 
 /** A run, and the id under which the worker holds it. */
@@ -11,6 +12,7 @@ export interface OwnedRun {
 
 export interface ExecutorParts {
   readonly slots: Slots;
+  readonly cache: RunCache;
   readonly begin: (claimed: ClaimedRun, workerId: string) => Execution;
   /** The worker no longer executes this run. */
   readonly freed: (runId: RunId) => void;
@@ -29,7 +31,7 @@ export interface Executor {
   ended(): Promise<void>;
 }
 
-export function createExecutor({ slots, begin, freed, lost }: ExecutorParts): Executor {
+export function createExecutor({ slots, cache, begin, freed, lost }: ExecutorParts): Executor {
   const executing = new Set<Promise<void>>();
   const owned = new Map<HeldRun, OwnedRun>();
   let isReleasing = false;
@@ -40,6 +42,7 @@ export function createExecutor({ slots, begin, freed, lost }: ExecutorParts): Ex
     slots.remove(held);
     freed(held.runId);
     const isOwned = owned.delete(held);
+    if (outcome === "parked" && isOwned && !isReleasing) cache.keep(held.runId, run.workerId, held.execution);
     if (outcome === "lost" && isOwned) lost(run);
   };
 
@@ -50,7 +53,7 @@ export function createExecutor({ slots, begin, freed, lost }: ExecutorParts): Ex
       const held: HeldRun = {
         runId: claimed.runId,
         epoch: claimed.epoch,
-        execution: begin(claimed, workerId),
+        execution: cache.take(claimed.runId, workerId)?.resume(claimed) ?? begin(claimed, workerId),
       };
       // This worker had it before, let go of it, and has not heard yet that it did: it is not lost.
       const before = slots.get(claimed.runId);
@@ -61,6 +64,7 @@ export function createExecutor({ slots, begin, freed, lost }: ExecutorParts): Ex
     },
     release() {
       isReleasing = true;
+      cache.clear();
       for (const { execution } of slots.held()) execution.release();
     },
     giveUp() {

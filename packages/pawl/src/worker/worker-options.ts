@@ -18,6 +18,11 @@ export interface WorkerOptions {
   readonly queues?: readonly string[];
   /** How many runs it executes at once. Default 100. Runs that sleep or wait do not count. */
   readonly concurrency?: number;
+  /**
+   * How many runs that sleep or wait it keeps in memory, as far as they are not too large: one that it gets again goes on
+   * without its history being read and replayed. Default 1,000; 0 keeps none.
+   */
+  readonly stickyRuns?: number;
   /** How long after its last sign of life peers take over its runs. Default `"15s"`; at least 100 ms. */
   readonly lease?: Duration;
   /** How often it gives a sign of life. Default: a third of the lease; at most half. */
@@ -32,6 +37,7 @@ export interface WorkerSettings {
   readonly workflows: readonly Workflow[];
   readonly queues: readonly string[];
   readonly concurrency: number;
+  readonly stickyRuns: number;
   readonly leaseMs: number;
   readonly heartbeatMs: number;
   readonly pollMs: number;
@@ -48,6 +54,7 @@ export function readWorkerOptions(options: WorkerOptions): WorkerSettings {
         checkList(checkWorkflow, 10_000)(value) ?? twinsFault(value as readonly Workflow[]),
       queues: checkList(checkName, 10_000),
       concurrency: checkInteger(1, 100_000),
+      stickyRuns: checkInteger(0, 1_000_000),
       lease: checkDurationFrom("100ms", "1d"),
       heartbeat: checkDurationFrom("1ms", "12h"),
       pollInterval: checkDurationFrom("1ms", "1d"),
@@ -61,6 +68,7 @@ export function readWorkerOptions(options: WorkerOptions): WorkerSettings {
     workflows: [...given.workflows],
     queues: [...new Set(given.queues ?? ["default"])],
     concurrency: given.concurrency ?? 100,
+    stickyRuns: given.stickyRuns ?? 1_000,
     leaseMs,
     heartbeatMs: parseDuration(given.heartbeat ?? Math.floor(leaseMs / 3)),
     pollMs: parseDuration(given.pollInterval ?? "1s"),

@@ -58,6 +58,8 @@ export function createClaimer(
     told() {},
     drop() {},
     release() {},
+    bytes: 0,
+    resume: () => null,
     stepsInProgress: () => [],
     stepsSince: () => [],
   };
