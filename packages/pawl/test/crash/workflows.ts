@@ -33,6 +33,12 @@ type Fan = Workflow<ChainInput, readonly number[]>;
 type Blocking = Workflow<{ readonly blockMs: number }, string>;
 type Poison = Workflow<{ readonly death: Death }, never>;
 type Meeting = Workflow<undefined, string>;
+type Saga = Workflow<SagaInput, never>;
+
+/** Where a saga kills its process, the first time that it comes there. */
+interface SagaInput {
+  readonly diesIn: string;
+}
 
 export const order = ref<Order>("order", 1);
 export const chain = ref<Chain>("chain", 1);
@@ -40,6 +46,7 @@ export const fan = ref<Fan>("fan", 1);
 export const blocking = ref<Blocking>("blocking", 1);
 export const poison = ref<Poison>("poison", 1);
 export const meeting = ref<Meeting>("meeting", 1);
+export const saga = ref<Saga>("saga", 1);
 
 export function expectedOutput(n: number): OrderOutput {
   return {
@@ -78,6 +85,7 @@ export function createWorkflows(world: World): readonly Workflow[] {
     createBlocking(world),
     createPoison(world),
     createMeeting(world),
+    createSaga(world),
   ];
 }
 
@@ -172,4 +180,29 @@ function createMeeting({ ledger, entered, aboutToWait }: World): Meeting {
     });
     return ctx.waitForSignal<string>("go");
   });
+}
+
+/** Three steps, which are undone, since it fails then. */
+function createSaga({ ledger }: World): Saga {
+  return workflow(
+    { name: "saga", version: 1, crashLimit, retry: { attempts: 1 } },
+    async (ctx, { diesIn }: SagaInput): Promise<never> => {
+      const act = async (name: string): Promise<string> => {
+        const line = await ledger.begin(ctx.run.id, name);
+        if (name === diesIn && line.call === 1) {
+          process.kill(process.pid, "SIGKILL");
+          await new Promise(() => {});
+        }
+        await line.end();
+        return name;
+      };
+      for (const name of ["reserve", "charge", "ship"]) {
+        await ctx.step(name, () => act(name), {
+          undo: async (_, { inDoubt }) => void (await act(`undo ${name}${inDoubt ? " in doubt" : ""}`)),
+          ...(name === "ship" && { onCrash: "fail" }),
+        });
+      }
+      throw new Error("no money");
+    },
+  );
 }
