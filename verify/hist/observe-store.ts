@@ -244,6 +244,7 @@ export function observeStore(store: Store, process: string, observer: StoreObser
       note("ok", { op: "load", run: runId, facts });
       return events;
     },
+    readPublished: (runId, key) => store.readPublished(runId, key),
     listWorkers: (filter) => store.listWorkers(filter),
     subscribe: (listener) => store.subscribe(listener),
   };

@@ -39,7 +39,6 @@ create table {schema}.run (
   output_notes    json,
   error           json,
   error_notes     json,
-  published       json,
   primary key (id, shard),
   check (status in ('completed', 'failed', 'cancelled', 'timed_out', 'expired')),
   check ((status is null) = (ended_at is null))

@@ -168,6 +168,7 @@ begin
     when 'child_started' then 'child ' || p_name || ' started'
     when 'child_ended' then 'child ' || p_name || ' ' || coalesce(p_data ->> 'status', 'ended')
                             || coalesce(': ' || (p_data -> 'error' ->> 'message'), '')
+    when 'published' then {schema}.published_key_v1(p_name) || ' was published'
     when 'cancel_requested' then case when p_name = 'deadline' then 'the deadline has passed'
                                       else 'cancel was asked for' || coalesce(': ' || (p_data ->> 'reason'), '') end
     when 'paused' then 'paused'

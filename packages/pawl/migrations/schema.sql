@@ -172,7 +172,6 @@ create table pawl.run (
   output_notes    json,
   error           json,
   error_notes     json,
-  published       json,
   constraint run_pkey PRIMARY KEY (id, shard),
   constraint run_check CHECK (((status IS NULL) = (ended_at IS NULL))),
   constraint run_status_check CHECK ((status = ANY (ARRAY['completed'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text, 'expired'::text])))
@@ -250,34 +249,6 @@ create table pawl.worker_sample (
   constraint worker_sample_pkey PRIMARY KEY (worker_id, at)
 );
 
-CREATE INDEX event_at ON pawl.event USING brin (at);
-
-CREATE UNIQUE INDEX inbox_idempotency ON pawl.inbox USING btree (run_id, idempotency_key, shard) WHERE (idempotency_key IS NOT NULL);
-
-CREATE INDEX inbox_unread ON pawl.inbox USING btree (run_id, topic) WHERE (taken_seq IS NULL);
-
-CREATE INDEX lease_worker ON pawl.lease USING btree (worker_id, claimed_at);
-
-CREATE INDEX parked_due ON pawl.parked USING btree (shard, due_at) WHERE (due_at IS NOT NULL);
-
-CREATE INDEX parked_reason ON pawl.parked USING btree (reason, run_id) WHERE (reason <> 'waiting'::text);
-
-CREATE INDEX ready_claim ON pawl.ready USING btree (queue, workflow, version, suspect, priority, ready_at, uuid_send(run_id));
-
-CREATE INDEX ready_expiry ON pawl.ready USING btree (shard, expires_at) WHERE (expires_at IS NOT NULL);
-
-CREATE INDEX ready_suspect ON pawl.ready USING btree (queue, workflow, version, priority) WHERE suspect;
-
-CREATE INDEX run_parent ON pawl.run USING btree (parent_id) WHERE (parent_id IS NOT NULL);
-
-CREATE INDEX stopped_error ON pawl.stopped USING btree (error_code, run_id) WHERE (error_code IS NOT NULL);
-
-CREATE INDEX stopped_status ON pawl.stopped USING btree (status, run_id);
-
-CREATE INDEX worker_ended ON pawl.worker USING btree (ended_at) WHERE (ended_at IS NOT NULL);
-
-CREATE INDEX worker_unswept ON pawl.worker USING btree (id) WHERE (swept_at IS NULL);
-
 create function pawl.event_text_v1(p_kind text, p_name text, p_due_at timestamp with time zone, p_data json)
  RETURNS text
  LANGUAGE plpgsql
@@ -302,6 +273,7 @@ begin
     when 'child_started' then 'child ' || p_name || ' started'
     when 'child_ended' then 'child ' || p_name || ' ' || coalesce(p_data ->> 'status', 'ended')
                             || coalesce(': ' || (p_data -> 'error' ->> 'message'), '')
+    when 'published' then "pawl".published_key_v1(p_name) || ' was published'
     when 'cancel_requested' then case when p_name = 'deadline' then 'the deadline has passed'
                                       else 'cancel was asked for' || coalesce(': ' || (p_data ->> 'reason'), '') end
     when 'paused' then 'paused'
@@ -328,6 +300,85 @@ begin
   return regexp_replace(p_name, '^(?:(?:\\.|[^\\/])*/)*', '') like 'signal:%';
 end
 $function$;
+
+create function pawl.published_key_v1(p_name text)
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  return regexp_replace(
+    regexp_replace(substr(regexp_replace(p_name, '^(?:(?:\\.|[^\\/])*/)*', ''), 9), '^((?:\\.|[^\\#])*)#[0-9]+$', '\1'),
+    '\\(.)', '\1', 'g');
+end
+$function$;
+
+create function pawl.read_published_v1(p_shard smallint, p_run uuid, p_key text)
+ RETURNS TABLE(key text, name text, data json, notes json, at timestamp with time zone)
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
+AS $function$
+#variable_conflict use_column
+declare
+  v_key text := p_key;
+begin
+  if p_key is null then
+    v_key := (select "pawl".published_key_v1(e.name) from "pawl".event e
+               where e.run_id = p_run and e.kind = 'published' and (e.shard = p_shard) is true
+               order by "pawl".published_key_v1(e.name) collate "C" limit 1);
+  end if;
+  while v_key is not null loop
+    return query
+    select v_key, e.name, e.data, e.notes, e.at
+      from "pawl".event e
+     where e.run_id = p_run and e.kind = 'published' and "pawl".published_key_v1(e.name) collate "C" = v_key
+       and (e.shard = p_shard) is true
+     order by "pawl".published_key_v1(e.name) collate "C" desc, e.seq desc
+     limit 1;
+    exit when p_key is not null;
+    v_key := (select "pawl".published_key_v1(e.name) from "pawl".event e
+               where e.run_id = p_run and e.kind = 'published' and "pawl".published_key_v1(e.name) collate "C" > v_key
+                 and (e.shard = p_shard) is true
+               order by "pawl".published_key_v1(e.name) collate "C" limit 1);
+  end loop;
+end
+$function$;
+
+CREATE INDEX event_at ON pawl.event USING brin (at);
+
+CREATE INDEX event_published ON pawl.event USING btree (run_id, pawl.published_key_v1(name) COLLATE "C", seq) WHERE (kind = 'published'::text);
+
+CREATE UNIQUE INDEX inbox_idempotency ON pawl.inbox USING btree (run_id, idempotency_key, shard) WHERE (idempotency_key IS NOT NULL);
+
+CREATE INDEX inbox_unread ON pawl.inbox USING btree (run_id, topic) WHERE (taken_seq IS NULL);
+
+CREATE INDEX lease_worker ON pawl.lease USING btree (worker_id, claimed_at);
+
+CREATE INDEX parked_due ON pawl.parked USING btree (shard, due_at) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX parked_reason ON pawl.parked USING btree (reason, run_id) WHERE (reason <> 'waiting'::text);
+
+CREATE INDEX ready_claim ON pawl.ready USING btree (queue, workflow, version, suspect, priority, ready_at, uuid_send(run_id));
+
+CREATE INDEX ready_expiry ON pawl.ready USING btree (shard, expires_at) WHERE (expires_at IS NOT NULL);
+
+CREATE INDEX ready_suspect ON pawl.ready USING btree (queue, workflow, version, priority) WHERE suspect;
+
+CREATE INDEX run_parent ON pawl.run USING btree (parent_id) WHERE (parent_id IS NOT NULL);
+
+CREATE INDEX stopped_error ON pawl.stopped USING btree (error_code, run_id) WHERE (error_code IS NOT NULL);
+
+CREATE INDEX stopped_status ON pawl.stopped USING btree (status, run_id);
+
+CREATE INDEX worker_ended ON pawl.worker USING btree (ended_at) WHERE (ended_at IS NOT NULL);
+
+CREATE INDEX worker_unswept ON pawl.worker USING btree (id) WHERE (swept_at IS NULL);
 
 create view pawl.activity_log as
  SELECT e.run_id,
@@ -536,6 +587,16 @@ UNION ALL
            FROM pawl.run r_1
           WHERE ((r_1.shard = p.shard) AND (r_1.id = p.run_id))
          OFFSET 0) r);
+
+create view pawl.published as
+ SELECT r.id AS run_id,
+    p.key,
+    p.data AS value,
+    p.notes,
+    p.at,
+    r.shard
+   FROM (pawl.run r
+     CROSS JOIN LATERAL pawl.read_published_v1(r.shard, r.id, NULL::text) p(key, name, data, notes, at));
 
 create view pawl.running_steps as
  SELECT s."runId" AS run_id,

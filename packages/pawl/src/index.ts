@@ -40,6 +40,7 @@ export type { RedriveFilter, RescheduleOptions } from "./client/operating.ts";
 export type { Backlog, ListFilter, RunCount, RunCounts, RunPage } from "./client/reading.ts";
 export { ref, type RefOptions } from "./client/ref.ts";
 export type {
+  PublishedValue,
   ResultOptions,
   RunHandle,
   SignalArguments,
@@ -63,7 +64,15 @@ export { NonRetryableError, RetryAfterError, type RetryAfterOptions } from "./co
 export type { RetryOptions, WorkflowRetryOptions } from "./core/retry.ts";
 export type { EndStatus, RunStatus } from "./core/run-status.ts";
 export type { Transaction } from "./core/transaction.ts";
-export type { InputOf, OutputOf, SignalSchemas, SignalsOf, WorkflowRef } from "./core/workflow-ref.ts";
+export type {
+  InputOf,
+  OutputOf,
+  PublishedOf,
+  PublishedSchemas,
+  SignalSchemas,
+  SignalsOf,
+  WorkflowRef,
+} from "./core/workflow-ref.ts";
 export type { MigrateAnswer, MigrateOptions } from "./postgres/migrate.ts";
 export type { CallOptions, Context, RunIdentity, TimeoutOption } from "./runtime/context.ts";
 export type { StepContext } from "./runtime/step-context.ts";

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { fromDrizzle } from "../src/adapters/index.ts";
 import type { RunHandle } from "../src/client/run-handle.ts";
 import type { Transaction } from "../src/core/transaction.ts";
-import type { InputOf, OutputOf, SignalsOf } from "../src/core/workflow-ref.ts";
+import type { InputOf, OutputOf, PublishedOf, SignalsOf } from "../src/core/workflow-ref.ts";
 import type { Context } from "../src/runtime/context.ts";
 import { workflow, type Workflow } from "../src/runtime/workflow.ts";
 
@@ -70,6 +70,30 @@ test("a signal's payload may be left out only where its schema takes undefined",
     void run.signal("go", "now");
   };
   expectTypeOf(send).toBeFunction();
+});
+
+test("published values have the types of their schemas, on both sides", () => {
+  const published = { progress: z.object({ at: z.string().transform(Number) }) };
+  const declared = workflow({ name: "declared", version: 1, published }, async (ctx) => {
+    await ctx.publish("progress", { at: "1" });
+    await ctx.scope("inner", (inner) => inner.publish("progress", { at: "2" }));
+    // @ts-expect-error: not declared
+    void ctx.publish("progres", { at: "1" });
+    // @ts-expect-error: of another type
+    void ctx.publish("progress", { at: 1 });
+  });
+  const read = async (
+    run: RunHandle<void, SignalsOf<typeof declared>, PublishedOf<typeof declared>>,
+    any: RunHandle,
+  ): Promise<void> => {
+    expectTypeOf(await run.published("progress")).toEqualTypeOf<{ at: number } | undefined>();
+    expectTypeOf(await run.published()).toEqualTypeOf<{ readonly progress?: { at: number } }>();
+    expectTypeOf(await any.published("whatever")).toEqualTypeOf<unknown>();
+    // @ts-expect-error: not declared
+    void run.published("progres");
+  };
+  expectTypeOf(read).toBeFunction();
+  workflow({ name: "undeclared", version: 1 }, async (ctx) => ctx.publish("whatever", 1));
 });
 
 test("undeclared signals are whatever the code says they are", () => {

@@ -5,6 +5,7 @@ import {
   assertWorkflow,
   type InputOf,
   type OutputOf,
+  type PublishedOf,
   type SignalsOf,
   type WorkflowRef,
 } from "../core/workflow-ref.ts";
@@ -16,6 +17,7 @@ import type { RunHandle } from "./run-handle.ts";
 import { assertRunId, assertText } from "./run-id.ts";
 import { resultOf } from "./run-result.ts";
 import type { Run } from "./run.ts";
+import { createShowing } from "./showing.ts";
 import type { StartItem, StartManyOptions, StartOptions } from "./start-options.ts";
 import { createStarting } from "./starting.ts";
 import { checkSignal, createTelling, type CancelOptions, type SignalOptions } from "./telling.ts";
@@ -35,7 +37,7 @@ export interface Client {
   start<Ref extends WorkflowRef>(
     workflow: Ref,
     ...rest: StartArguments<InputOf<Ref>>
-  ): Promise<RunHandle<OutputOf<Ref>, SignalsOf<Ref>>>;
+  ): Promise<RunHandle<OutputOf<Ref>, SignalsOf<Ref>, PublishedOf<Ref>>>;
   /**
    * Starts many runs of a workflow, 100,000 and more, and answers their handles in order. All inputs and options are
    * checked before anything is sent. Then they go in chunks of 1,000 (fewer where inputs are large), each of which is
@@ -47,12 +49,12 @@ export interface Client {
     workflow: Ref,
     items: readonly StartItem<InputOf<Ref>>[],
     options?: StartManyOptions,
-  ): Promise<readonly RunHandle<OutputOf<Ref>, SignalsOf<Ref>>[]>;
+  ): Promise<readonly RunHandle<OutputOf<Ref>, SignalsOf<Ref>, PublishedOf<Ref>>[]>;
   /** A handle to a run by its id alone. Does not look whether it exists. */
   handle<Ref extends WorkflowRef = WorkflowRef>(
     runId: RunId,
     workflow?: Ref,
-  ): RunHandle<OutputOf<Ref>, SignalsOf<Ref>>;
+  ): RunHandle<OutputOf<Ref>, SignalsOf<Ref>, PublishedOf<Ref>>;
   /** The run as it is now, or null where there is none. @throws {PawlError} `INVALID_OPTION` */
   get(runId: RunId): Promise<Run | null>;
   /** Newest first, a page at a time. @throws {PawlError} `INVALID_OPTION` */
@@ -65,6 +67,10 @@ export interface Client {
   counts(): Promise<RunCounts>;
   /** What waits to be claimed, by queue, workflow and version. What no worker knows shows here. */
   backlog(): Promise<readonly Backlog[]>;
+  /** The last value that the run published under this key; undefined: none yet. @throws {PawlError} `RUN_NOT_FOUND` */
+  published(runId: RunId, key: string): Promise<unknown>;
+  /** The last value under each key. @throws {PawlError} `RUN_NOT_FOUND` */
+  published(runId: RunId): Promise<Readonly<Record<string, unknown>>>;
   /** @throws {PawlError} `RUN_NOT_FOUND`, `RUN_ENDED`, `INVALID_TRANSACTION` */
   signal(runId: RunId, name: string, payload?: unknown, options?: SignalOptions): Promise<void>;
   /**
@@ -102,6 +108,11 @@ export interface Client {
   close(): Promise<void>;
 }
 
+/** What the types of a workflow make of it is left to `RunHandle`. */
+interface UntypedHandle extends Omit<RunHandle, "published"> {
+  published(key?: string): Promise<unknown>;
+}
+
 const checkAbortSignal: Check = (value) => {
   const { aborted, addEventListener } = (value ?? {}) as Partial<AbortSignal>;
   return typeof aborted === "boolean" && typeof addEventListener === "function"
@@ -117,8 +128,9 @@ export function createClient(deps: ClientDeps): Client {
   const telling = createTelling(connection);
   const reading = createReading(connection);
   const operating = createOperating(connection, reading);
+  const showing = createShowing(connection);
 
-  const untypedHandle = (runId: RunId, workflow?: WorkflowRef): RunHandle => ({
+  const untypedHandle = (runId: RunId, workflow?: WorkflowRef): UntypedHandle => ({
     id: runId,
     status: () => reading.status(runId),
     async result(options = {}) {
@@ -141,13 +153,18 @@ export function createClient(deps: ClientDeps): Client {
     redrive: () => operating.redrive(runId),
     attempts: () => reading.attempts(runId),
     history: () => reading.history(runId),
+    published: (key?: string) => showing.published(runId, key, workflow),
   });
 
   /** The types are the caller's word: nothing can check at run time what a run will return. */
   const handle = <Ref extends WorkflowRef>(runId: RunId, workflow?: Ref) => {
     assertText(runId);
     if (workflow !== undefined) assertWorkflow("handle", workflow);
-    return untypedHandle(runId, workflow) as unknown as RunHandle<OutputOf<Ref>, SignalsOf<Ref>>;
+    return untypedHandle(runId, workflow) as unknown as RunHandle<
+      OutputOf<Ref>,
+      SignalsOf<Ref>,
+      PublishedOf<Ref>
+    >;
   };
 
   return {
@@ -174,6 +191,7 @@ export function createClient(deps: ClientDeps): Client {
     backlog: () => reading.backlog(),
     ...telling,
     ...operating,
+    published: ((runId: RunId, key?: string) => showing.published(runId, key)) as Client["published"],
     async workers() {
       const filter = { endedWithinMs: 3_600_000, limit: 1_000 };
       return (await call(() => store.listWorkers(filter))).map(readWorker);

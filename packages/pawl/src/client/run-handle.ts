@@ -1,7 +1,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { RunId } from "../core/ids.ts";
 import type { RunStatus } from "../core/run-status.ts";
-import type { SignalSchemas } from "../core/workflow-ref.ts";
+import type { PublishedSchemas, SignalSchemas } from "../core/workflow-ref.ts";
 import type { Attempt } from "./attempt.ts";
 import type { RescheduleOptions } from "./operating.ts";
 import type { HistoryEvent } from "./run.ts";
@@ -26,8 +26,23 @@ export type SignalArguments<Payload> = undefined extends Payload
   ? [payload?: Payload, options?: SignalOptions]
   : [payload: Payload, options?: SignalOptions];
 
+/** What is published under a key. */
+export type PublishedValue<
+  Published extends PublishedSchemas,
+  Key extends keyof Published & string,
+> = string extends keyof Published ? unknown : StandardSchemaV1.InferOutput<Published[Key]>;
+
+interface ReadPublished<Published extends PublishedSchemas> {
+  <Key extends keyof Published & string>(key: Key): Promise<PublishedValue<Published, Key> | undefined>;
+  (): Promise<{ readonly [Key in keyof Published & string]?: PublishedValue<Published, Key> }>;
+}
+
 /** A run as its caller sees it. */
-export interface RunHandle<Output = unknown, Signals extends SignalSchemas = SignalSchemas> {
+export interface RunHandle<
+  Output = unknown,
+  Signals extends SignalSchemas = SignalSchemas,
+  Published extends PublishedSchemas = PublishedSchemas,
+> {
   readonly id: RunId;
   /** @throws {PawlError} `RUN_NOT_FOUND` */
   status(): Promise<RunStatus>;
@@ -66,4 +81,10 @@ export interface RunHandle<Output = unknown, Signals extends SignalSchemas = Sig
   attempts(): Promise<readonly Attempt[]>;
   /** Everything that has happened to it, oldest first. @throws {PawlError} `RUN_NOT_FOUND` */
   history(): Promise<readonly HistoryEvent[]>;
+  /**
+   * The last value that it published under this key, also once it has ended; undefined: none yet. Without a key, all of
+   * them by key.
+   * @throws {PawlError} `RUN_NOT_FOUND`; `INVALID_NAME` for a key that its workflow does not declare
+   */
+  readonly published: ReadPublished<Published>;
 }

@@ -10,7 +10,7 @@ import type { Message, Topic } from "../store/message.ts";
 import { plainRun, type NewRun } from "../store/run-record.ts";
 import type { Holding } from "./holding.ts";
 import type { Inbox } from "./inbox.ts";
-import type { ChildRequest, Request, WaitRequest } from "./request.ts";
+import type { ChildRequest, PublishRequest, Request, WaitRequest } from "./request.ts";
 import type { Requests } from "./requests.ts";
 import type { Steps } from "./steps.ts";
 
@@ -60,9 +60,19 @@ export function createAgenda(parts: AgendaParts): Agenda {
       case "child":
         startChild(request);
         return;
+      case "publish":
+        publish(request);
+        return;
       default:
         request satisfies never;
     }
+  };
+
+  /** Nothing but its own record answers it. */
+  const publish = (request: PublishRequest): void => {
+    const fact = { kind: "published", name: request.key } as const;
+    holding.add({ ...fact, data: payloads.seal(request.value, placeOfEvent(runId, fact)) });
+    requests.close(request);
   };
 
   const startChild = (request: ChildRequest): void => {

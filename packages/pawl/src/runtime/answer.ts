@@ -17,6 +17,7 @@ export function answer(request: Request, event: RunEvent, place: PayloadPlace, p
   else if (kind === "child_ended" && data !== null)
     answerWithChild(request, readChildEnd(data, childOf(request), payloads));
   else if (kind === "step_failed" && data !== null) request.reject(payloads.decodeError(data, place));
+  else if (kind === "published") request.resolve(undefined);
   else request.resolve(payloads.decode(data, place));
 }
 

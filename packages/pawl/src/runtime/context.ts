@@ -2,7 +2,7 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Duration } from "../core/duration.ts";
 import type { RunId } from "../core/ids.ts";
 import type { Log } from "../core/log.ts";
-import type { SignalSchemas, WorkflowRef } from "../core/workflow-ref.ts";
+import type { PublishedSchemas, SignalSchemas, WorkflowRef } from "../core/workflow-ref.ts";
 import type { StepContext } from "./step-context.ts";
 
 /** Which run the code is in. */
@@ -33,7 +33,10 @@ export interface TimeoutOption {
  * later execution of the run. Use `Promise.all`, `race` and `allSettled` over requests as you like, but await nothing
  * else that takes time: put that into a step. Await every request: a run that returns does not wait for the others.
  */
-export interface Context<Signals extends SignalSchemas = SignalSchemas> {
+export interface Context<
+  Signals extends SignalSchemas = SignalSchemas,
+  Published extends PublishedSchemas = PublishedSchemas,
+> {
   readonly run: RunIdentity;
   /** Says nothing while a history is replayed. */
   readonly log: Log;
@@ -60,7 +63,13 @@ export interface Context<Signals extends SignalSchemas = SignalSchemas> {
    * Calls the function with a context of its own, in which requests are named and numbered apart from all others. Chains
    * that run in parallel and use the same names each need one, so that every request keeps its name whichever is faster.
    */
-  scope<T>(name: string, call: (ctx: Context<Signals>) => Promise<T> | T): Promise<T>;
+  scope<T>(name: string, call: (ctx: Context<Signals, Published>) => Promise<T> | T): Promise<T>;
+  /**
+   * Shows a value to whoever asks with `run.published(key)`, also after the run has ended. A later value under the same
+   * key, from whatever scope, replaces it.
+   * @throws {PawlError} `INVALID_PAYLOAD` if its schema refuses it, or it cannot be recorded exactly; `INVALID_NAME`
+   */
+  readonly publish: Publish<Published>;
   /** The time of the last record the code was given, in ms: use it instead of `Date.now()`. */
   now(): number;
   /** In [0, 1), the same in every execution of the run: use it instead of `Math.random()`. */
@@ -73,6 +82,13 @@ export interface Context<Signals extends SignalSchemas = SignalSchemas> {
 type CallArguments<Input> = undefined extends Input
   ? [input?: Input, options?: CallOptions]
   : [input: Input, options?: CallOptions];
+
+type Publish<Published extends PublishedSchemas> = string extends keyof Published
+  ? (key: string, value: unknown) => Promise<void>
+  : <Key extends keyof Published & string>(
+      key: Key,
+      value: StandardSchemaV1.InferInput<Published[Key]>,
+    ) => Promise<void>;
 
 type WaitForSignal<Signals extends SignalSchemas> = string extends keyof Signals
   ? WaitForAny

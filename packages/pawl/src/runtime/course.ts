@@ -136,6 +136,7 @@ export class Course {
     const parts = {
       run: { id: runId, workflow: claimed.workflow, version, attempt, key, parentId },
       signalSchemas: workflow.signalSchemas,
+      publishedSchemas: workflow.publishedSchemas,
       log: createRunLog(log, {}, () => this.#isReplaying),
       random: () => (this.#random ??= createSeededRandom(`${runId}/${this.#delivered}`)),
       now: () => this.#now,

@@ -6,10 +6,16 @@ import type { Log } from "../core/log.ts";
 import { assertName } from "../core/name.ts";
 import { checkDuration, checkInteger, checkName, checkOptions } from "../core/options.ts";
 import type { Payloads } from "../core/payloads.ts";
-import { sleepName, waitName } from "../core/request-key.ts";
+import { publishName, sleepName, waitName } from "../core/request-key.ts";
 import { parseWith } from "../core/schema.ts";
 import type { SeededRandom } from "../core/seeded-random.ts";
-import { assertWorkflow, type SignalSchemas, type WorkflowRef } from "../core/workflow-ref.ts";
+import {
+  assertWorkflow,
+  schemaOf,
+  type PublishedSchemas,
+  type SignalSchemas,
+  type WorkflowRef,
+} from "../core/workflow-ref.ts";
 import type { CallOptions, Context, RunIdentity, TimeoutOption } from "./context.ts";
 import type { TimerTerms } from "./request.ts";
 import type { Scope } from "./scope.ts";
@@ -18,6 +24,7 @@ import type { StepContext } from "./step-context.ts";
 export interface ContextParts {
   readonly run: RunIdentity;
   readonly signalSchemas: SignalSchemas | null;
+  readonly publishedSchemas: PublishedSchemas | null;
   readonly log: Log;
   readonly random: () => SeededRandom;
   readonly now: () => number;
@@ -58,6 +65,17 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
     });
   };
 
+  const publish = async (key: string, value: unknown): Promise<unknown> => {
+    assertName("published value", key);
+    const schema = schemaOf(parts.publishedSchemas, "published value", key);
+    const what = `published value "${key}"`;
+    const requestKey = nextKey("publish", publishName(key));
+    const parsed = schema === null ? value : parseWith(schema, value, what);
+    const isLate = schema !== null && parsed instanceof Promise;
+    const written = parts.payloads.write(isLate ? await parsed : parsed, `The ${what}`);
+    return ask({ family: "publish", key: requestKey, value: written });
+  };
+
   const context = {
     run: parts.run,
     log: parts.log,
@@ -84,12 +102,13 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
     waitForSignal: (signal: string, options?: TimeoutOption) =>
       request(() => {
         assertName("signal", signal);
-        const schema = schemaOf(parts.signalSchemas, signal);
+        const schema = schemaOfSignal(parts.signalSchemas, signal);
         const timer = parseTimeout(options);
         return ask({ family: "wait", key: nextKey("wait", waitName(signal)), signal, schema, timer });
       }),
     call: (workflow: WorkflowRef, input?: unknown, options: CallOptions = {}) =>
       request(() => call(workflow, input, options)),
+    publish: (key: string, value: unknown) => request(() => publish(key, value)),
     scope: (name: string, call: (ctx: Context) => unknown) =>
       request(async () => {
         assertName("scope", name);
@@ -110,7 +129,7 @@ function request(ask: () => Promise<unknown>): Promise<unknown> {
   return answer;
 }
 
-function schemaOf(schemas: SignalSchemas | null, signal: string): StandardSchemaV1 | null {
+function schemaOfSignal(schemas: SignalSchemas | null, signal: string): StandardSchemaV1 | null {
   if (schemas === null) return null;
   const schema = Object.hasOwn(schemas, signal) ? schemas[signal] : undefined;
   if (schema !== undefined) return schema;

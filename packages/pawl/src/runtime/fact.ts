@@ -30,9 +30,10 @@ export function meaningOf({ kind, name }: Pick<RunEvent, "kind" | "name">): Fact
       return { family: "child", key: name, isAnswer: false };
     case "child_ended":
       return { family: "child", key: name, isAnswer: true };
+    case "published":
+      return { family: "publish", key: name, isAnswer: true };
     case "withdrawn":
     case "patched":
-    case "published":
     case "update_received":
     case "update_answered":
     case "stream_written":

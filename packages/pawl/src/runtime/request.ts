@@ -1,4 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { Payload } from "../core/json.ts";
 import type { Family } from "../core/request-key.ts";
 import type { NewRun } from "../store/run-record.ts";
 import type { StepContext } from "./step-context.ts";
@@ -52,7 +53,14 @@ export interface ChildRequest extends RequestBase {
   childId: string | null;
 }
 
-export type Request = StepRequest | SleepRequest | WaitRequest | ChildRequest;
+/** Answered as soon as it is recorded. */
+export interface PublishRequest extends RequestBase {
+  readonly family: "publish";
+  /** Written, not yet sealed. */
+  readonly value: Payload | null;
+}
+
+export type Request = StepRequest | SleepRequest | WaitRequest | ChildRequest | PublishRequest;
 
 type Terms<R> = R extends Request
   ? Omit<R, Exclude<keyof RequestBase, "family" | "key"> | "dueAt" | "childId">

@@ -25,6 +25,7 @@ import type {
   RunPage,
   RunRecord,
 } from "./run-record.ts";
+import type { PublishedRecord } from "./showing.ts";
 import type {
   Heartbeat,
   HeartbeatAnswer,
@@ -108,6 +109,8 @@ export interface Store {
   listAttempts(runId: RunId): Promise<readonly AttemptRecord[]>;
   /** Events after `afterSeq`, in order. */
   loadHistory(runId: RunId, afterSeq: number): Promise<readonly RunEvent[]>;
+  /** The last value that the run published under this key, or under each, in order of keys. */
+  readPublished(runId: RunId, key: string | null): Promise<readonly PublishedRecord[]>;
   /** Workers that have not ended, and those that ended lately; newest first. */
   listWorkers(filter: WorkerFilter): Promise<readonly WorkerRecord[]>;
 
