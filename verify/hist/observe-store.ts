@@ -245,6 +245,7 @@ export function observeStore(store: Store, process: string, observer: StoreObser
       return events;
     },
     readPublished: (runId, key) => store.readPublished(runId, key),
+    getAnswers: (questions) => store.getAnswers(questions),
     listWorkers: (filter) => store.listWorkers(filter),
     subscribe: (listener) => store.subscribe(listener),
   };

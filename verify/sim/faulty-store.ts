@@ -127,6 +127,7 @@ export function createFaultyStore(store: Store, link: StoreLink): Store {
     listRuns: (filter) => call("listRuns", () => store.listRuns(filter)),
     loadHistory: (runId, afterSeq) => call("loadHistory", () => store.loadHistory(runId, afterSeq)),
     readPublished: (runId, key) => call("readPublished", () => store.readPublished(runId, key)),
+    getAnswers: (questions) => call("getAnswers", () => store.getAnswers(questions)),
     listWorkers: (filter) => call("listWorkers", () => store.listWorkers(filter)),
     subscribe,
   };

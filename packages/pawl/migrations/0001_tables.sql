@@ -192,6 +192,7 @@ create table {schema}.inbox (
   id              uuid        not null,
   sent_at         timestamptz not null,
   taken_seq       integer,                         -- the event that took it; 0: taken without one; null: unread
+  answer_seq      integer,                         -- for updates: the event that answered it
   shard           smallint    not null,
   topic           text        collate "C" not null,
   name            text,

@@ -44,6 +44,7 @@ create table pawl.inbox (
   id              uuid not null,
   sent_at         timestamp with time zone not null,
   taken_seq       integer,
+  answer_seq      integer,
   shard           smallint not null,
   topic           text collate "C" not null,
   name            text,
@@ -274,6 +275,9 @@ begin
     when 'child_ended' then 'child ' || p_name || ' ' || coalesce(p_data ->> 'status', 'ended')
                             || coalesce(': ' || (p_data -> 'error' ->> 'message'), '')
     when 'published' then "pawl".published_key_v1(p_name) || ' was published'
+    when 'update_received' then p_name || ' was received'
+    when 'update_answered' then coalesce(p_name || ' was ', 'an update was ') || (p_data ->> 'status')
+                                || coalesce(': ' || (p_data -> 'error' ->> 'message'), '')
     when 'cancel_requested' then case when p_name = 'deadline' then 'the deadline has passed'
                                       else 'cancel was asked for' || coalesce(': ' || (p_data ->> 'reason'), '') end
     when 'paused' then 'paused'
@@ -898,6 +902,12 @@ create view pawl.waits as
            FROM unnest(p.wants) t(topic)
           WHERE ((p.reason = 'waiting'::text) AND (t.topic ~~ 'signal:%'::text))
         UNION ALL
+         SELECT 'update'::text AS kind,
+            substr(t.topic, 8) AS name,
+            NULL::uuid AS child_id
+           FROM unnest(p.wants) t(topic)
+          WHERE ((p.reason = 'waiting'::text) AND (t.topic ~~ 'update:%'::text))
+        UNION ALL
          SELECT 'child'::text AS kind,
             k.workflow AS name,
             k.id AS child_id
@@ -940,6 +950,30 @@ create view pawl.workers as
           ORDER BY s_1.at DESC
          LIMIT 1) s ON (true));
 
+create function pawl.answer_updates_v1(p_shard smallint, p_lost uuid[], e_runs uuid[], e_seqs integer[], e_kinds text[], e_takes uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_runs uuid[];
+begin
+  with answered as materialized (
+    select i.place, e.run_id, e.seq
+      from unnest(e_runs, e_seqs, e_kinds, e_takes) e (run_id, seq, kind, takes)
+     cross join lateral (
+       select i.ctid as place
+         from "pawl".inbox i
+        where i.shard = p_shard and i.run_id = e.run_id and i.id = e.takes and coalesce(i.answer_seq, -1) = -1
+          for update) i
+     where e.kind = 'update_answered' and e.takes is not null and (p_lost is null or e.run_id <> all (p_lost))
+  ), noted as (
+    update "pawl".inbox i set answer_seq = a.seq from answered a where i.ctid = a.place returning a.run_id
+  )
+  select array_agg(distinct n.run_id) into v_runs from noted n;
+  perform "pawl".hint_runs_v1('a', v_runs);
+end
+$function$;
+
 create function pawl.append_events_v1(p_shard smallint, p_now timestamp with time zone, p_worker uuid, p_lost uuid[], e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[])
  RETURNS void
  LANGUAGE plpgsql
@@ -971,6 +1005,9 @@ begin
        where e.takes is not null and (p_lost is null or e.run_id <> all (p_lost))
     )
     update "pawl".inbox i set taken_seq = t.seq from taken t where i.ctid = t.place;
+    if 'update_answered' = any (e_kinds) then
+      perform "pawl".answer_updates_v1(p_shard, p_lost, e_runs, e_seqs, e_kinds, e_takes);
+    end if;
   end if;
 end
 $function$;
@@ -2396,6 +2433,42 @@ begin
 end
 $function$;
 
+create function pawl.read_answers_v1(p_shard smallint, p_runs uuid[], p_ids uuid[], p_keys text[])
+ RETURNS TABLE(topic text, seq integer, name text, data text, notes text, is_ended boolean)
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+#variable_conflict use_column
+begin
+  return query
+  select i.topic::text, e.seq, e.name, e.data::text, e.notes::text, r.is_live is null
+    from unnest(p_runs, p_ids, p_keys) with ordinality q (run_id, id, key, place)
+    left join lateral (
+      select true as is_live
+        from "pawl".run r
+       where r.shard = p_shard and r.id = q.run_id and r.status is null
+      offset 0) r on true
+    left join lateral (
+      select i.topic, i.answer_seq
+        from "pawl".inbox i
+       where i.shard = p_shard and i.run_id = q.run_id and i.id = q.id
+       union all
+      select i.topic, i.answer_seq
+        from "pawl".inbox i
+       where i.shard = p_shard and i.run_id = q.run_id and i.idempotency_key = q.key
+       limit 1) i on true
+    left join lateral (
+      select e.seq, e.name, e.data, e.notes
+        from "pawl".event e
+       where e.shard = p_shard and e.run_id = q.run_id and e.seq = i.answer_seq
+      offset 0) e on true
+   order by q.place;
+end
+$function$;
+
 create function pawl.read_attempts_v1(p_shard smallint, p_run uuid)
  RETURNS SETOF pawl.attempts
  LANGUAGE plpgsql
@@ -3491,7 +3564,8 @@ begin
       return coalesce(
         (select string_agg(t.words, ' or ')
            from (select t.words
-                   from (select case when t.topic like 'signal:%' then 'signal "' || substr(t.topic, 8) || '"' end as words
+                   from (select case when t.topic like 'signal:%' then 'signal "' || substr(t.topic, 8) || '"'
+                                     when t.topic like 'update:%' then 'update "' || substr(t.topic, 8) || '"' end as words
                            from unnest(v_parked.wants) t (topic)
                           union all
                          (select 'child ' || k.workflow || ' ' || k.id

@@ -46,11 +46,15 @@ export type {
   SignalArguments,
   SignalName,
   SignalPayload,
+  UpdateArguments,
+  UpdateOutput,
+  UpdatePayload,
 } from "./client/run-handle.ts";
 export type { HistoryEvent, Run } from "./client/run.ts";
 export type { StartItem, StartManyOptions, StartOptions } from "./client/start-options.ts";
 export { aesGcmCodec, type AesGcmKey, type AesGcmOptions } from "./codec/aes-gcm-codec.ts";
 export type { CancelOptions, SignalOptions } from "./client/telling.ts";
+export type { UpdateOptions } from "./client/updating.ts";
 export type { WorkerView } from "./client/worker-view.ts";
 export type { Duration } from "./core/duration.ts";
 export { PawlError, type ErrorCode } from "./core/error.ts";
@@ -71,6 +75,8 @@ export type {
   PublishedSchemas,
   SignalSchemas,
   SignalsOf,
+  UpdateSchemas,
+  UpdatesOf,
   WorkflowRef,
 } from "./core/workflow-ref.ts";
 export type { MigrateAnswer, MigrateOptions } from "./postgres/migrate.ts";

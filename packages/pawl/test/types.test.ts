@@ -3,9 +3,18 @@ import type pg from "pg";
 import { expectTypeOf, test } from "vitest";
 import { z } from "zod";
 import { fromDrizzle } from "../src/adapters/index.ts";
+import { ref } from "../src/client/ref.ts";
 import type { RunHandle } from "../src/client/run-handle.ts";
 import type { Transaction } from "../src/core/transaction.ts";
-import type { InputOf, OutputOf, PublishedOf, SignalsOf } from "../src/core/workflow-ref.ts";
+import type {
+  InputOf,
+  OutputOf,
+  PublishedOf,
+  PublishedSchemas,
+  SignalSchemas,
+  SignalsOf,
+  UpdatesOf,
+} from "../src/core/workflow-ref.ts";
 import type { Context } from "../src/runtime/context.ts";
 import { workflow, type Workflow } from "../src/runtime/workflow.ts";
 
@@ -94,6 +103,44 @@ test("published values have the types of their schemas, on both sides", () => {
   };
   expectTypeOf(read).toBeFunction();
   workflow({ name: "undeclared", version: 1 }, async (ctx) => ctx.publish("whatever", 1));
+});
+
+test("updates have the types of their schemas, on both sides", () => {
+  const updates = {
+    move: { input: z.object({ by: z.string().transform(Number) }), output: z.string().transform(Number) },
+    stop: { input: z.undefined() },
+  };
+  const declared = workflow({ name: "declared", version: 1, updates }, async (ctx) => {
+    ctx.onUpdate("move", async ({ by }, inner) => {
+      expectTypeOf(by).toEqualTypeOf<number>();
+      return inner.step("move", () => "1");
+    });
+    ctx.onUpdate("stop", () => {});
+    // @ts-expect-error: not declared
+    ctx.onUpdate("mvoe", () => "1");
+    // @ts-expect-error: an answer of another type
+    ctx.onUpdate("move", () => 1);
+  });
+  const elsewhere = ref<typeof declared>("declared", 1);
+  expectTypeOf<UpdatesOf<typeof elsewhere>>().toEqualTypeOf<typeof updates>();
+  const send = async (
+    run: RunHandle<void, SignalSchemas, PublishedSchemas, UpdatesOf<typeof elsewhere>>,
+    any: RunHandle,
+  ): Promise<void> => {
+    expectTypeOf(await run.update("move", { by: "1" })).toEqualTypeOf<number>();
+    expectTypeOf(await run.update("stop")).toEqualTypeOf<unknown>();
+    expectTypeOf(await any.update("whatever", 1, { timeout: "1s" })).toEqualTypeOf<unknown>();
+    // @ts-expect-error: the payload is missing
+    void run.update("move");
+    // @ts-expect-error: the payload is of another type
+    void run.update("move", { by: 1 });
+    // @ts-expect-error: not declared
+    void run.update("mvoe", { by: "1" });
+  };
+  expectTypeOf(send).toBeFunction();
+  workflow({ name: "undeclared", version: 1 }, async (ctx) => {
+    ctx.onUpdate("any", (n: number) => n);
+  });
 });
 
 test("undeclared signals are whatever the code says they are", () => {

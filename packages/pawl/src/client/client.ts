@@ -7,6 +7,7 @@ import {
   type OutputOf,
   type PublishedOf,
   type SignalsOf,
+  type UpdatesOf,
   type WorkflowRef,
 } from "../core/workflow-ref.ts";
 import { createConnection, type ClientDeps } from "./connection.ts";
@@ -20,7 +21,8 @@ import type { Run } from "./run.ts";
 import { createShowing } from "./showing.ts";
 import type { StartItem, StartManyOptions, StartOptions } from "./start-options.ts";
 import { createStarting } from "./starting.ts";
-import { checkSignal, createTelling, type CancelOptions, type SignalOptions } from "./telling.ts";
+import { checkSignal, createTell, createTelling, type CancelOptions, type SignalOptions } from "./telling.ts";
+import { createUpdating, type UpdateOptions } from "./updating.ts";
 import { readWorker, type WorkerView } from "./worker-view.ts";
 
 /** What `start` takes after the workflow: an input that may be undefined may be left out. */
@@ -37,7 +39,7 @@ export interface Client {
   start<Ref extends WorkflowRef>(
     workflow: Ref,
     ...rest: StartArguments<InputOf<Ref>>
-  ): Promise<RunHandle<OutputOf<Ref>, SignalsOf<Ref>, PublishedOf<Ref>>>;
+  ): Promise<RunHandle<OutputOf<Ref>, SignalsOf<Ref>, PublishedOf<Ref>, UpdatesOf<Ref>>>;
   /**
    * Starts many runs of a workflow, 100,000 and more, and answers their handles in order. All inputs and options are
    * checked before anything is sent. Then they go in chunks of 1,000 (fewer where inputs are large), each of which is
@@ -49,12 +51,12 @@ export interface Client {
     workflow: Ref,
     items: readonly StartItem<InputOf<Ref>>[],
     options?: StartManyOptions,
-  ): Promise<readonly RunHandle<OutputOf<Ref>, SignalsOf<Ref>, PublishedOf<Ref>>[]>;
+  ): Promise<readonly RunHandle<OutputOf<Ref>, SignalsOf<Ref>, PublishedOf<Ref>, UpdatesOf<Ref>>[]>;
   /** A handle to a run by its id alone. Does not look whether it exists. */
   handle<Ref extends WorkflowRef = WorkflowRef>(
     runId: RunId,
     workflow?: Ref,
-  ): RunHandle<OutputOf<Ref>, SignalsOf<Ref>, PublishedOf<Ref>>;
+  ): RunHandle<OutputOf<Ref>, SignalsOf<Ref>, PublishedOf<Ref>, UpdatesOf<Ref>>;
   /** The run as it is now, or null where there is none. @throws {PawlError} `INVALID_OPTION` */
   get(runId: RunId): Promise<Run | null>;
   /** Newest first, a page at a time. @throws {PawlError} `INVALID_OPTION` */
@@ -73,6 +75,11 @@ export interface Client {
   published(runId: RunId): Promise<Readonly<Record<string, unknown>>>;
   /** @throws {PawlError} `RUN_NOT_FOUND`, `RUN_ENDED`, `INVALID_TRANSACTION` */
   signal(runId: RunId, name: string, payload?: unknown, options?: SignalOptions): Promise<void>;
+  /**
+   * Asks something of a running workflow, and answers what its handler returns: see `RunHandle.update`.
+   * @throws {PawlError} `UPDATE_FAILED`, `INVALID_PAYLOAD`, `UPDATE_TIMED_OUT`, `RUN_ENDED`, `RUN_NOT_FOUND`, `KEY_CONFLICT`
+   */
+  update(runId: RunId, name: string, payload?: unknown, options?: UpdateOptions): Promise<unknown>;
   /**
    * Asks the run to stop. Does nothing once it has ended. A step that ignores its `AbortSignal` is given up after 30 s.
    * @param options a text is the reason: at most 1,000 characters, for whoever awaits the run or looks at it
@@ -109,7 +116,8 @@ export interface Client {
 }
 
 /** What the types of a workflow make of it is left to `RunHandle`. */
-interface UntypedHandle extends Omit<RunHandle, "published"> {
+interface UntypedHandle extends Omit<RunHandle, "published" | "update"> {
+  update(name: string, payload?: unknown, options?: UpdateOptions): Promise<unknown>;
   published(key?: string): Promise<unknown>;
 }
 
@@ -125,7 +133,9 @@ export function createClient(deps: ClientDeps): Client {
   const { store, payloads, call } = connection;
   const ends = createEndWatch(deps);
   const starting = createStarting(connection);
-  const telling = createTelling(connection);
+  const tell = createTell(connection);
+  const telling = createTelling(tell);
+  const updating = createUpdating(deps, connection, tell);
   const reading = createReading(connection);
   const operating = createOperating(connection, reading);
   const showing = createShowing(connection);
@@ -145,6 +155,7 @@ export function createClient(deps: ClientDeps): Client {
       await checkSignal(workflow?.signalSchemas ?? null, name, payload);
       await telling.signal(runId, name, payload, options);
     },
+    update: (name, payload, options) => updating.update(runId, name, payload, options, workflow),
     cancel: (options) => telling.cancel(runId, options),
     terminate: (reason) => operating.terminate(runId, reason),
     pause: () => telling.pause(runId),
@@ -163,7 +174,8 @@ export function createClient(deps: ClientDeps): Client {
     return untypedHandle(runId, workflow) as unknown as RunHandle<
       OutputOf<Ref>,
       SignalsOf<Ref>,
-      PublishedOf<Ref>
+      PublishedOf<Ref>,
+      UpdatesOf<Ref>
     >;
   };
 
@@ -191,6 +203,7 @@ export function createClient(deps: ClientDeps): Client {
     backlog: () => reading.backlog(),
     ...telling,
     ...operating,
+    update: (runId, name, payload, options) => updating.update(runId, name, payload, options),
     published: ((runId: RunId, key?: string) => showing.published(runId, key)) as Client["published"],
     async workers() {
       const filter = { endedWithinMs: 3_600_000, limit: 1_000 };
@@ -198,7 +211,7 @@ export function createClient(deps: ClientDeps): Client {
     },
     async close() {
       connection.close();
-      await ends.close();
+      await Promise.all([ends.close(), updating.close()]);
     },
   };
 }

@@ -1,11 +1,12 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { RunId } from "../core/ids.ts";
 import type { RunStatus } from "../core/run-status.ts";
-import type { PublishedSchemas, SignalSchemas } from "../core/workflow-ref.ts";
+import type { PublishedSchemas, SignalSchemas, UpdateSchemas } from "../core/workflow-ref.ts";
 import type { Attempt } from "./attempt.ts";
 import type { RescheduleOptions } from "./operating.ts";
 import type { HistoryEvent } from "./run.ts";
 import type { CancelOptions, SignalOptions } from "./telling.ts";
+import type { UpdateOptions } from "./updating.ts";
 
 export interface ResultOptions {
   /** Stops the waiting, not the run. */
@@ -37,11 +38,31 @@ interface ReadPublished<Published extends PublishedSchemas> {
   (): Promise<{ readonly [Key in keyof Published & string]?: PublishedValue<Published, Key> }>;
 }
 
+/** What an update of this name carries. */
+export type UpdatePayload<
+  Updates extends UpdateSchemas,
+  Name extends keyof Updates & string,
+> = string extends keyof Updates ? unknown : StandardSchemaV1.InferInput<Updates[Name]["input"]>;
+
+/** What an update of this name is answered with. */
+export type UpdateOutput<
+  Updates extends UpdateSchemas,
+  Name extends keyof Updates & string,
+> = Updates[Name] extends { readonly output: infer Output extends StandardSchemaV1 }
+  ? StandardSchemaV1.InferOutput<Output>
+  : unknown;
+
+/** What `update` takes after the name: a payload that may be undefined may be left out. */
+export type UpdateArguments<Payload> = undefined extends Payload
+  ? [payload?: Payload, options?: UpdateOptions]
+  : [payload: Payload, options?: UpdateOptions];
+
 /** A run as its caller sees it. */
 export interface RunHandle<
   Output = unknown,
   Signals extends SignalSchemas = SignalSchemas,
   Published extends PublishedSchemas = PublishedSchemas,
+  Updates extends UpdateSchemas = UpdateSchemas,
 > {
   readonly id: RunId;
   /** @throws {PawlError} `RUN_NOT_FOUND` */
@@ -60,6 +81,17 @@ export interface RunHandle<
     name: Name,
     ...rest: SignalArguments<SignalPayload<Signals, Name>>
   ): Promise<void>;
+  /**
+   * Asks something of the run, and waits for what the handler that its code registered with `ctx.onUpdate` returns. Updates
+   * wait until there is one, in the order sent.
+   * @throws {PawlError} `UPDATE_FAILED` with what the handler threw as `cause`; `INVALID_PAYLOAD` if the schema refuses it;
+   * `RUN_ENDED` if the run ends, or has ended, without an answer; `UPDATE_TIMED_OUT`; `KEY_CONFLICT` if the idempotency key
+   * is that of another message; `RUN_NOT_FOUND`, `INVALID_NAME`
+   */
+  update<Name extends keyof Updates & string>(
+    name: Name,
+    ...rest: UpdateArguments<UpdatePayload<Updates, Name>>
+  ): Promise<UpdateOutput<Updates, Name>>;
   /**
    * Asks the run to stop: its steps' signals abort, and it ends as `cancelled` once they have returned. A step that
    * ignores its `AbortSignal` is given up 30 s after the abort. Does nothing once the run has ended.

@@ -22,6 +22,8 @@ export type ErrorCode =
   | "SCHEMA_TOO_NEW"
   | "SCHEMA_TOO_OLD"
   | "STORE_UNAVAILABLE"
+  | "UPDATE_FAILED"
+  | "UPDATE_TIMED_OUT"
   | "WORKER_CRASHED"
   | "WORKER_EXPIRED";
 

@@ -2,7 +2,7 @@
  * What a workflow's code can ask for. A request is identified by family, scope, name and occurrence, never by its
  * position in the code.
  */
-export type Family = "step" | "sleep" | "wait" | "child" | "publish";
+export type Family = "step" | "sleep" | "wait" | "child" | "publish" | "update" | "answer";
 
 /**
  * A request's name in the history, readable and unambiguous:
@@ -13,6 +13,7 @@ export type Family = "step" | "sleep" | "wait" | "child" | "publish";
  *     signal:shipped      a wait for a signal; so the timers of sleeps and of waits cannot be confused
  *     checkout            a child, by its workflow's name
  *     publish:progress    a value that is published under `progress`
+ *     update:setAddress   a wait for an update, its answer, and the scope of its handler
  *     orders/charge       inside the scope `orders`, which is written like a request: `orders#2/charge`
  *     and\/or             `\`, `/` and `#` that belong to a name are escaped
  */
@@ -29,6 +30,10 @@ export const sleepName = "sleep";
 
 export function waitName(signal: string): string {
   return `signal:${signal}`;
+}
+
+export function updateName(update: string): `update:${string}` {
+  return `update:${update}`;
 }
 
 export function publishName(key: string): string {

@@ -9,6 +9,11 @@ export type SignalSchemas = Readonly<Record<string, StandardSchemaV1>>;
 /** The values a workflow publishes: key to schema. With plain `string` keys, none are declared and any is published. */
 export type PublishedSchemas = Readonly<Record<string, StandardSchemaV1>>;
 
+/** The updates a workflow takes: name to schemas. With plain `string` keys, none are declared and any is taken. */
+export type UpdateSchemas = Readonly<
+  Record<string, { readonly input: StandardSchemaV1; readonly output?: StandardSchemaV1 }>
+>;
+
 /**
  * What a caller must know of a workflow to start it, without its code. `Input` is what `start` takes, `Output` what
  * the run ends with.
@@ -18,6 +23,7 @@ export interface WorkflowRef<
   Output = unknown,
   Signals extends SignalSchemas = SignalSchemas,
   Published extends PublishedSchemas = PublishedSchemas,
+  Updates extends UpdateSchemas = UpdateSchemas,
 > {
   readonly name: string;
   readonly version: number;
@@ -29,6 +35,7 @@ export interface WorkflowRef<
   readonly inputSchema: StandardSchemaV1 | null;
   readonly signalSchemas: SignalSchemas | null;
   readonly publishedSchemas: PublishedSchemas | null;
+  readonly updateSchemas: UpdateSchemas | null;
   /** Its code is elsewhere, and so are its schemas: the first worker to take a run parses the input. */
   readonly isRef?: true;
   /** Never there: carries the types. */
@@ -37,6 +44,7 @@ export interface WorkflowRef<
     readonly output: Output;
     readonly signals: Signals;
     readonly published: Published;
+    readonly updates: Updates;
   };
 }
 
@@ -56,6 +64,10 @@ export type SignalsOf<Ref> =
 /** The values this workflow publishes. */
 export type PublishedOf<Ref> =
   TypesOf<Ref> extends { readonly published: infer Published extends PublishedSchemas } ? Published : never;
+
+/** The updates this workflow takes. */
+export type UpdatesOf<Ref> =
+  TypesOf<Ref> extends { readonly updates: infer Updates extends UpdateSchemas } ? Updates : never;
 
 /**
  * The schema declared under this name; null where none are declared.

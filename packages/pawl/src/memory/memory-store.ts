@@ -10,7 +10,7 @@ import { createHintBox, type Deliver } from "./hint-box.ts";
 import { park } from "./park.ts";
 import { countRuns, getEnds, getRun, listAttempts, listRuns, loadHistory, readBacklog } from "./read.ts";
 import { readInbox, record } from "./record.ts";
-import { readPublished } from "./showing.ts";
+import { getAnswer, readPublished } from "./showing.ts";
 import { takeSnapshot } from "./snapshot.ts";
 import { createState, type State } from "./state.ts";
 import { sweep } from "./sweep.ts";
@@ -79,6 +79,7 @@ export function storeOf(state: State): MemoryStore {
     listAttempts: (runId) => transition(() => listAttempts(state, runId)),
     loadHistory: (runId, afterSeq) => transition(() => loadHistory(state, runId, afterSeq)),
     readPublished: (runId, key) => transition(() => readPublished(state, runId, key)),
+    getAnswers: (questions) => transition(() => questions.map((question) => getAnswer(state, question))),
     listWorkers: (filter) => transition(() => listWorkers(state, filter)),
     subscribe: (listener) => hints.subscribe(listener),
 

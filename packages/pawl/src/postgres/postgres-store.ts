@@ -320,6 +320,10 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       const rows = await database.call<showing.PublishedRow>(showing.readPublished, values);
       return rows.map(showing.decodePublished);
     },
+    async getAnswers(questions) {
+      const values = showing.answersValues(0, questions);
+      return (await database.call<showing.AnswerRow>(showing.readAnswers, values)).map(showing.decodeAnswer);
+    },
     async listWorkers({ endedWithinMs, limit }) {
       const rows = await database.call<workers.WorkerRow>(workers.listWorkers, [endedWithinMs, limit]);
       return rows.map(workers.decodeWorker);

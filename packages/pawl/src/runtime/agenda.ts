@@ -13,6 +13,7 @@ import type { Inbox } from "./inbox.ts";
 import type { ChildRequest, PublishRequest, Request, WaitRequest } from "./request.ts";
 import type { Requests } from "./requests.ts";
 import type { Steps } from "./steps.ts";
+import { answerUpdate, receiveUpdate } from "./updates.ts";
 
 /** What the run is about: begins what the code has asked for, and finds out what has become of it. */
 export interface Agenda {
@@ -62,6 +63,13 @@ export function createAgenda(parts: AgendaParts): Agenda {
         return;
       case "publish":
         publish(request);
+        return;
+      case "update":
+        request.state = "issued";
+        return;
+      case "answer":
+        answerUpdate(request, parts);
+        requests.close(request);
         return;
       default:
         request satisfies never;
@@ -133,6 +141,7 @@ export function createAgenda(parts: AgendaParts): Agenda {
         if (message === null) return;
         const wait = requests.earliestWait(message.topic);
         if (wait === undefined) takeChildEnd(message);
+        else if (wait.family === "update") await receiveUpdate(message, wait, parts);
         else await receive(message, wait);
       }
     },

@@ -5,6 +5,7 @@ import type { PayloadPlace } from "../core/payload-codec.ts";
 import type { Payloads } from "../core/payloads.ts";
 import { revive } from "../core/recorded-error.ts";
 import type { EndStatus } from "../core/run-status.ts";
+import { readReceived } from "../core/update.ts";
 import type { Request } from "./request.ts";
 
 /**
@@ -17,7 +18,8 @@ export function answer(request: Request, event: RunEvent, place: PayloadPlace, p
   else if (kind === "child_ended" && data !== null)
     answerWithChild(request, readChildEnd(data, childOf(request), payloads));
   else if (kind === "step_failed" && data !== null) request.reject(payloads.decodeError(data, place));
-  else if (kind === "published") request.resolve(undefined);
+  else if (kind === "update_received" && data !== null) request.resolve(readReceived(data, place, payloads));
+  else if (kind === "published" || kind === "update_answered") request.resolve(undefined);
   else request.resolve(payloads.decode(data, place));
 }
 

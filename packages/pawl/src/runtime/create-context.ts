@@ -20,6 +20,7 @@ import type { CallOptions, Context, RunIdentity, TimeoutOption } from "./context
 import type { TimerTerms } from "./request.ts";
 import type { Scope } from "./scope.ts";
 import type { StepContext } from "./step-context.ts";
+import type { UpdateHandlers } from "./updates.ts";
 
 export interface ContextParts {
   readonly run: RunIdentity;
@@ -29,6 +30,7 @@ export interface ContextParts {
   readonly random: () => SeededRandom;
   readonly now: () => number;
   readonly payloads: Payloads;
+  readonly updates: UpdateHandlers;
 }
 
 const latestInstant = 8.64e15;
@@ -109,6 +111,8 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
     call: (workflow: WorkflowRef, input?: unknown, options: CallOptions = {}) =>
       request(() => call(workflow, input, options)),
     publish: (key: string, value: unknown) => request(() => publish(key, value)),
+    onUpdate: (name: string, handler: (payload: unknown, ctx: Context) => unknown) =>
+      parts.updates.register(name, handler, scope, (inner) => createContext(parts, inner)),
     scope: (name: string, call: (ctx: Context) => unknown) =>
       request(async () => {
         assertName("scope", name);

@@ -32,10 +32,12 @@ export function meaningOf({ kind, name }: Pick<RunEvent, "kind" | "name">): Fact
       return { family: "child", key: name, isAnswer: true };
     case "published":
       return { family: "publish", key: name, isAnswer: true };
+    case "update_received":
+      return { family: "update", key: name, isAnswer: true };
+    case "update_answered":
+      return { family: "answer", key: name, isAnswer: true };
     case "withdrawn":
     case "patched":
-    case "update_received":
-    case "update_answered":
     case "stream_written":
     case "cancel_requested":
     case "paused":

@@ -60,7 +60,28 @@ export interface PublishRequest extends RequestBase {
   readonly value: Payload | null;
 }
 
-export type Request = StepRequest | SleepRequest | WaitRequest | ChildRequest | PublishRequest;
+/** A handler waits for its next update. In the background: the code does not await it. */
+export interface UpdateRequest extends RequestBase {
+  readonly family: "update";
+  readonly update: string;
+  readonly schema: StandardSchemaV1 | null;
+}
+
+/** What a handler has returned, or thrown. Answered as soon as it is recorded. */
+export interface AnswerRequest extends RequestBase {
+  readonly family: "answer";
+  readonly messageId: string;
+  readonly answer: { readonly output: Payload | null } | { readonly error: unknown };
+}
+
+export type Request =
+  | StepRequest
+  | SleepRequest
+  | WaitRequest
+  | ChildRequest
+  | PublishRequest
+  | UpdateRequest
+  | AnswerRequest;
 
 type Terms<R> = R extends Request
   ? Omit<R, Exclude<keyof RequestBase, "family" | "key"> | "dueAt" | "childId">

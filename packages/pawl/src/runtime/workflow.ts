@@ -6,6 +6,7 @@ import {
   checkDuration,
   checkInteger,
   checkName,
+  checkNested,
   checkOneOf,
   checkOptions,
   type Check,
@@ -20,6 +21,7 @@ import {
   isSchema,
   type PublishedSchemas,
   type SignalSchemas,
+  type UpdateSchemas,
   type WorkflowRef,
 } from "../core/workflow-ref.ts";
 import type { Context } from "./context.ts";
@@ -27,6 +29,7 @@ import type { Context } from "./context.ts";
 export interface WorkflowOptions<
   Signals extends SignalSchemas = SignalSchemas,
   Published extends PublishedSchemas = PublishedSchemas,
+  Updates extends UpdateSchemas = UpdateSchemas,
 > {
   /** What runs are stored and found under. */
   readonly name: string;
@@ -36,6 +39,8 @@ export interface WorkflowOptions<
   readonly signals?: Signals;
   /** What `ctx.publish` shows of it, by key. Default: any, unparsed. */
   readonly published?: Published;
+  /** The updates that `ctx.onUpdate` handles, by name. Default: any, unparsed. */
+  readonly updates?: Updates;
   /** When the function throws. Default: three attempts, exponential from 1 s to 5 min, with jitter. */
   readonly retry?: WorkflowRetryOptions;
   /**
@@ -56,7 +61,8 @@ export interface ParsedWorkflowOptions<
   Schema extends StandardSchemaV1,
   Signals extends SignalSchemas = SignalSchemas,
   Published extends PublishedSchemas = PublishedSchemas,
-> extends WorkflowOptions<Signals, Published> {
+  Updates extends UpdateSchemas = UpdateSchemas,
+> extends WorkflowOptions<Signals, Published, Updates> {
   /** Any Standard Schema. */
   readonly input: Schema;
 }
@@ -67,7 +73,8 @@ export interface Workflow<
   Output = unknown,
   Signals extends SignalSchemas = SignalSchemas,
   Published extends PublishedSchemas = PublishedSchemas,
-> extends WorkflowRef<Input, Output, Signals, Published> {
+  Updates extends UpdateSchemas = UpdateSchemas,
+> extends WorkflowRef<Input, Output, Signals, Published, Updates> {
   readonly retry: RetryPolicy;
   /** Null: every error is retried. */
   readonly retryIf: ((error: unknown) => boolean) | null;
@@ -92,22 +99,24 @@ export function workflow<
   Output,
   Signals extends SignalSchemas = SignalSchemas,
   Published extends PublishedSchemas = PublishedSchemas,
+  Updates extends UpdateSchemas = UpdateSchemas,
 >(
-  options: ParsedWorkflowOptions<Schema, Signals, Published>,
+  options: ParsedWorkflowOptions<Schema, Signals, Published, Updates>,
   call: (
-    ctx: Context<Signals, Published>,
+    ctx: Context<Signals, Published, Updates>,
     input: StandardSchemaV1.InferOutput<Schema>,
   ) => Promise<Output> | Output,
-): Workflow<StandardSchemaV1.InferInput<Schema>, Output, Signals, Published>;
+): Workflow<StandardSchemaV1.InferInput<Schema>, Output, Signals, Published, Updates>;
 export function workflow<
   Output,
   Input = undefined,
   Signals extends SignalSchemas = SignalSchemas,
   Published extends PublishedSchemas = PublishedSchemas,
+  Updates extends UpdateSchemas = UpdateSchemas,
 >(
-  options: WorkflowOptions<Signals, Published> & { readonly input?: undefined },
-  call: (ctx: Context<Signals, Published>, input: Input) => Promise<Output> | Output,
-): Workflow<Input, Output, Signals, Published>;
+  options: WorkflowOptions<Signals, Published, Updates> & { readonly input?: undefined },
+  call: (ctx: Context<Signals, Published, Updates>, input: Input) => Promise<Output> | Output,
+): Workflow<Input, Output, Signals, Published, Updates>;
 export function workflow(
   options: WorkflowOptions & { readonly input?: StandardSchemaV1 | undefined },
   call: (ctx: never, input: never) => unknown,
@@ -121,6 +130,7 @@ export function workflow(
     inputSchema: given.input ?? null,
     signalSchemas: given.signals ?? null,
     publishedSchemas: given.published ?? null,
+    updateSchemas: given.updates ?? null,
     retry: createRetryPolicy(given.retry),
     retryIf: given.retry?.retryIf ?? null,
     crashLimit: given.onCrash === "fail" ? 0 : (given.crashLimit ?? 5),
@@ -143,6 +153,7 @@ function readWorkflowOptions(options: GivenOptions, call: unknown): GivenOptions
       input: checkSchema,
       signals: checkSchemas,
       published: checkSchemas,
+      updates: checkEach(checkNested({ input: checkSchema, output: checkSchema }, { required: ["input"] })),
       retry: checkWorkflowRetry,
       timeout: checkDuration,
       queue: checkName,
@@ -163,11 +174,17 @@ function callFault(call: unknown): Fault | null {
 const checkSchema: Check = (value) =>
   isSchema(value) ? null : "must be a Standard Schema, such as one of zod or valibot";
 
-const checkSchemas: Check = (value) => {
-  if (typeof value !== "object" || value === null) return "must be an object of schemas";
-  const faults = Object.entries(value).flatMap(([option, schema]): readonly Fault[] => {
-    const fault = nameFault(option) ?? checkSchema(schema);
-    return typeof fault === "string" ? [{ kind: "wrong", option, fault }] : [];
-  });
-  return faults.length === 0 ? null : faults;
-};
+/** An object in which every name is one, and every value is right. */
+function checkEach(check: Check): Check {
+  return (value) => {
+    if (typeof value !== "object" || value === null) return "must be an object of schemas";
+    const faults = Object.entries(value).flatMap(([option, each]): readonly Fault[] => {
+      const found = nameFault(option) ?? check(each) ?? [];
+      if (typeof found === "string") return [{ kind: "wrong", option, fault: found }];
+      return found.map((fault) => ({ ...fault, option: `${option}.${fault.option}` }));
+    });
+    return faults.length === 0 ? null : faults;
+  };
+}
+
+const checkSchemas = checkEach(checkSchema);

@@ -25,7 +25,7 @@ import type {
   RunPage,
   RunRecord,
 } from "./run-record.ts";
-import type { PublishedRecord } from "./showing.ts";
+import type { AnswerRecord, PublishedRecord, Question } from "./showing.ts";
 import type {
   Heartbeat,
   HeartbeatAnswer,
@@ -111,6 +111,8 @@ export interface Store {
   loadHistory(runId: RunId, afterSeq: number): Promise<readonly RunEvent[]>;
   /** The last value that the run published under this key, or under each, in order of keys. */
   readPublished(runId: RunId, key: string | null): Promise<readonly PublishedRecord[]>;
+  /** What has become of these updates, in order. Cheap: for waiters. */
+  getAnswers(questions: readonly Question[]): Promise<readonly AnswerRecord[]>;
   /** Workers that have not ended, and those that ended lately; newest first. */
   listWorkers(filter: WorkerFilter): Promise<readonly WorkerRecord[]>;
 
