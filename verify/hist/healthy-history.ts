@@ -77,6 +77,7 @@ export function message(id: string, sentAt: number, more: Partial<SnapshotMessag
     data: null,
     idempotencyKey: null,
     takenSeq: null,
+    answerSeq: null,
   };
   return { id, sentAt, ...base, ...more };
 }

@@ -247,6 +247,8 @@ export function observeStore(store: Store, process: string, observer: StoreObser
       note("ok", { op: "load", run: runId, facts });
       return events;
     },
+    readPublished: (runId, key) => store.readPublished(runId, key),
+    getAnswers: (questions) => store.getAnswers(questions),
     listWorkers: (filter) => store.listWorkers(filter),
     subscribe: (listener) => store.subscribe(listener),
   };

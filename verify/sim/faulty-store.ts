@@ -128,6 +128,8 @@ export function createFaultyStore(store: Store, link: StoreLink): Store {
     listAttempts: (runId) => call("listAttempts", () => store.listAttempts(runId)),
     listRuns: (filter) => call("listRuns", () => store.listRuns(filter)),
     loadHistory: (runId, afterSeq) => call("loadHistory", () => store.loadHistory(runId, afterSeq)),
+    readPublished: (runId, key) => call("readPublished", () => store.readPublished(runId, key)),
+    getAnswers: (questions) => call("getAnswers", () => store.getAnswers(questions)),
     listWorkers: (filter) => call("listWorkers", () => store.listWorkers(filter)),
     subscribe,
   };

@@ -40,7 +40,6 @@ create table {schema}.run (
   output_notes    json,
   error           json,
   error_notes     json,
-  published       json,
   primary key (id, shard),
   check (status in ('completed', 'failed', 'cancelled', 'timed_out', 'expired')),
   check ((status is null) = (ended_at is null))
@@ -194,6 +193,7 @@ create table {schema}.inbox (
   id              uuid        not null,
   sent_at         timestamptz not null,
   taken_seq       integer,                         -- the event that took it; 0: taken without one; null: unread
+  answer_seq      integer,                         -- for updates: the event that answered it
   shard           smallint    not null,
   topic           text        collate "C" not null,
   name            text,

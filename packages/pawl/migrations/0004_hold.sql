@@ -57,6 +57,9 @@ begin
        where e.takes is not null and (p_lost is null or e.run_id <> all (p_lost))
     )
     update {schema}.inbox i set taken_seq = t.seq from taken t where i.ctid = t.place;
+    if 'update_answered' = any (e_kinds) then
+      perform {schema}.answer_updates_v1(p_shard, p_lost, e_runs, e_seqs, e_kinds, e_takes);
+    end if;
   end if;
 end
 $$;

@@ -170,6 +170,10 @@ begin
     when 'child_started' then 'child ' || p_name || ' started'
     when 'child_ended' then 'child ' || p_name || ' ' || coalesce(p_data ->> 'status', 'ended')
                             || coalesce(': ' || (p_data -> 'error' ->> 'message'), '')
+    when 'published' then {schema}.published_key_v1(p_name) || ' was published'
+    when 'update_received' then p_name || ' was received'
+    when 'update_answered' then coalesce(p_name || ' was ', 'an update was ') || (p_data ->> 'status')
+                                || coalesce(': ' || (p_data -> 'error' ->> 'message'), '')
     when 'cancel_requested' then case when p_name = 'deadline' then 'the deadline has passed'
                                       else 'cancel was asked for' || coalesce(': ' || (p_data ->> 'reason'), '') end
     when 'paused' then 'paused'
@@ -268,6 +272,10 @@ select p.run_id, r.workflow, r.version, r.queue, c.kind, c.name, c.child_id, p.p
    select 'signal'::text as kind, substr(t.topic, 8) as name, null::uuid as child_id
      from unnest(p.wants) t (topic)
     where p.reason = 'waiting' and t.topic like 'signal:%'
+    union all
+   select 'update'::text as kind, substr(t.topic, 8) as name, null::uuid as child_id
+     from unnest(p.wants) t (topic)
+    where p.reason = 'waiting' and t.topic like 'update:%'
     union all
    select 'child'::text as kind, k.workflow as name, k.id as child_id
      from (select k.id, k.workflow
@@ -434,7 +442,8 @@ begin
       return coalesce(
         (select string_agg(t.words, ' or ')
            from (select t.words
-                   from (select case when t.topic like 'signal:%' then 'signal "' || substr(t.topic, 8) || '"' end as words
+                   from (select case when t.topic like 'signal:%' then 'signal "' || substr(t.topic, 8) || '"'
+                                     when t.topic like 'update:%' then 'update "' || substr(t.topic, 8) || '"' end as words
                            from unnest(v_parked.wants) t (topic)
                           union all
                          (select 'child ' || k.workflow || ' ' || k.id

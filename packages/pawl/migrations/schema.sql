@@ -44,6 +44,7 @@ create table pawl.inbox (
   id              uuid not null,
   sent_at         timestamp with time zone not null,
   taken_seq       integer,
+  answer_seq      integer,
   shard           smallint not null,
   topic           text collate "C" not null,
   name            text,
@@ -173,7 +174,6 @@ create table pawl.run (
   output_notes    json,
   error           json,
   error_notes     json,
-  published       json,
   constraint run_pkey PRIMARY KEY (id, shard),
   constraint run_check CHECK (((status IS NULL) = (ended_at IS NULL))),
   constraint run_status_check CHECK ((status = ANY (ARRAY['completed'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text, 'expired'::text])))
@@ -251,34 +251,6 @@ create table pawl.worker_sample (
   constraint worker_sample_pkey PRIMARY KEY (worker_id, at)
 );
 
-CREATE INDEX event_at ON pawl.event USING brin (at);
-
-CREATE UNIQUE INDEX inbox_idempotency ON pawl.inbox USING btree (run_id, idempotency_key, shard) WHERE (idempotency_key IS NOT NULL);
-
-CREATE INDEX inbox_unread ON pawl.inbox USING btree (run_id, topic) WHERE (taken_seq IS NULL);
-
-CREATE INDEX lease_worker ON pawl.lease USING btree (worker_id, claimed_at);
-
-CREATE INDEX parked_due ON pawl.parked USING btree (shard, due_at) WHERE (due_at IS NOT NULL);
-
-CREATE INDEX parked_reason ON pawl.parked USING btree (reason, run_id) WHERE (reason <> 'waiting'::text);
-
-CREATE INDEX ready_claim ON pawl.ready USING btree (queue, workflow, version, suspect, priority, ready_at, uuid_send(run_id));
-
-CREATE INDEX ready_expiry ON pawl.ready USING btree (shard, expires_at) WHERE (expires_at IS NOT NULL);
-
-CREATE INDEX ready_suspect ON pawl.ready USING btree (queue, workflow, version, priority) WHERE suspect;
-
-CREATE INDEX run_parent ON pawl.run USING btree (parent_id) WHERE (parent_id IS NOT NULL);
-
-CREATE INDEX stopped_error ON pawl.stopped USING btree (error_code, run_id) WHERE (error_code IS NOT NULL);
-
-CREATE INDEX stopped_status ON pawl.stopped USING btree (status, run_id);
-
-CREATE INDEX worker_ended ON pawl.worker USING btree (ended_at) WHERE (ended_at IS NOT NULL);
-
-CREATE INDEX worker_unswept ON pawl.worker USING btree (id) WHERE (swept_at IS NULL);
-
 create function pawl.event_text_v1(p_kind text, p_name text, p_due_at timestamp with time zone, p_data json)
  RETURNS text
  LANGUAGE plpgsql
@@ -305,6 +277,10 @@ begin
     when 'child_started' then 'child ' || p_name || ' started'
     when 'child_ended' then 'child ' || p_name || ' ' || coalesce(p_data ->> 'status', 'ended')
                             || coalesce(': ' || (p_data -> 'error' ->> 'message'), '')
+    when 'published' then "pawl".published_key_v1(p_name) || ' was published'
+    when 'update_received' then p_name || ' was received'
+    when 'update_answered' then coalesce(p_name || ' was ', 'an update was ') || (p_data ->> 'status')
+                                || coalesce(': ' || (p_data -> 'error' ->> 'message'), '')
     when 'cancel_requested' then case when p_name = 'deadline' then 'the deadline has passed'
                                       else 'cancel was asked for' || coalesce(': ' || (p_data ->> 'reason'), '') end
     when 'paused' then 'paused'
@@ -335,6 +311,85 @@ begin
   return regexp_replace(p_name, '^(?:(?:\\.|[^\\/])*/)*', '') like 'signal:%';
 end
 $function$;
+
+create function pawl.published_key_v1(p_name text)
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  return regexp_replace(
+    regexp_replace(substr(regexp_replace(p_name, '^(?:(?:\\.|[^\\/])*/)*', ''), 9), '^((?:\\.|[^\\#])*)#[0-9]+$', '\1'),
+    '\\(.)', '\1', 'g');
+end
+$function$;
+
+create function pawl.read_published_v1(p_shard smallint, p_run uuid, p_key text)
+ RETURNS TABLE(key text, name text, data json, notes json, at timestamp with time zone)
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
+AS $function$
+#variable_conflict use_column
+declare
+  v_key text := p_key;
+begin
+  if p_key is null then
+    v_key := (select "pawl".published_key_v1(e.name) from "pawl".event e
+               where e.run_id = p_run and e.kind = 'published' and (e.shard = p_shard) is true
+               order by "pawl".published_key_v1(e.name) collate "C" limit 1);
+  end if;
+  while v_key is not null loop
+    return query
+    select v_key, e.name, e.data, e.notes, e.at
+      from "pawl".event e
+     where e.run_id = p_run and e.kind = 'published' and "pawl".published_key_v1(e.name) collate "C" = v_key
+       and (e.shard = p_shard) is true
+     order by "pawl".published_key_v1(e.name) collate "C" desc, e.seq desc
+     limit 1;
+    exit when p_key is not null;
+    v_key := (select "pawl".published_key_v1(e.name) from "pawl".event e
+               where e.run_id = p_run and e.kind = 'published' and "pawl".published_key_v1(e.name) collate "C" > v_key
+                 and (e.shard = p_shard) is true
+               order by "pawl".published_key_v1(e.name) collate "C" limit 1);
+  end loop;
+end
+$function$;
+
+CREATE INDEX event_at ON pawl.event USING brin (at);
+
+CREATE INDEX event_published ON pawl.event USING btree (run_id, pawl.published_key_v1(name) COLLATE "C", seq) WHERE (kind = 'published'::text);
+
+CREATE UNIQUE INDEX inbox_idempotency ON pawl.inbox USING btree (run_id, idempotency_key, shard) WHERE (idempotency_key IS NOT NULL);
+
+CREATE INDEX inbox_unread ON pawl.inbox USING btree (run_id, topic) WHERE (taken_seq IS NULL);
+
+CREATE INDEX lease_worker ON pawl.lease USING btree (worker_id, claimed_at);
+
+CREATE INDEX parked_due ON pawl.parked USING btree (shard, due_at) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX parked_reason ON pawl.parked USING btree (reason, run_id) WHERE (reason <> 'waiting'::text);
+
+CREATE INDEX ready_claim ON pawl.ready USING btree (queue, workflow, version, suspect, priority, ready_at, uuid_send(run_id));
+
+CREATE INDEX ready_expiry ON pawl.ready USING btree (shard, expires_at) WHERE (expires_at IS NOT NULL);
+
+CREATE INDEX ready_suspect ON pawl.ready USING btree (queue, workflow, version, priority) WHERE suspect;
+
+CREATE INDEX run_parent ON pawl.run USING btree (parent_id) WHERE (parent_id IS NOT NULL);
+
+CREATE INDEX stopped_error ON pawl.stopped USING btree (error_code, run_id) WHERE (error_code IS NOT NULL);
+
+CREATE INDEX stopped_status ON pawl.stopped USING btree (status, run_id);
+
+CREATE INDEX worker_ended ON pawl.worker USING btree (ended_at) WHERE (ended_at IS NOT NULL);
+
+CREATE INDEX worker_unswept ON pawl.worker USING btree (id) WHERE (swept_at IS NULL);
 
 create view pawl.activity_log as
  SELECT e.run_id,
@@ -543,6 +598,16 @@ UNION ALL
            FROM pawl.run r_1
           WHERE ((r_1.shard = p.shard) AND (r_1.id = p.run_id))
          OFFSET 0) r);
+
+create view pawl.published as
+ SELECT r.id AS run_id,
+    p.key,
+    p.data AS value,
+    p.notes,
+    p.at,
+    r.shard
+   FROM (pawl.run r
+     CROSS JOIN LATERAL pawl.read_published_v1(r.shard, r.id, NULL::text) p(key, name, data, notes, at));
 
 create view pawl.running_steps as
  SELECT s."runId" AS run_id,
@@ -847,6 +912,12 @@ create view pawl.waits as
            FROM unnest(p.wants) t(topic)
           WHERE ((p.reason = 'waiting'::text) AND (t.topic ~~ 'signal:%'::text))
         UNION ALL
+         SELECT 'update'::text AS kind,
+            substr(t.topic, 8) AS name,
+            NULL::uuid AS child_id
+           FROM unnest(p.wants) t(topic)
+          WHERE ((p.reason = 'waiting'::text) AND (t.topic ~~ 'update:%'::text))
+        UNION ALL
          SELECT 'child'::text AS kind,
             k.workflow AS name,
             k.id AS child_id
@@ -889,6 +960,30 @@ create view pawl.workers as
           ORDER BY s_1.at DESC
          LIMIT 1) s ON (true));
 
+create function pawl.answer_updates_v1(p_shard smallint, p_lost uuid[], e_runs uuid[], e_seqs integer[], e_kinds text[], e_takes uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_runs uuid[];
+begin
+  with answered as materialized (
+    select i.place, e.run_id, e.seq
+      from unnest(e_runs, e_seqs, e_kinds, e_takes) e (run_id, seq, kind, takes)
+     cross join lateral (
+       select i.ctid as place
+         from "pawl".inbox i
+        where i.shard = p_shard and i.run_id = e.run_id and i.id = e.takes and coalesce(i.answer_seq, -1) = -1
+          for update) i
+     where e.kind = 'update_answered' and e.takes is not null and (p_lost is null or e.run_id <> all (p_lost))
+  ), noted as (
+    update "pawl".inbox i set answer_seq = a.seq from answered a where i.ctid = a.place returning a.run_id
+  )
+  select array_agg(distinct n.run_id) into v_runs from noted n;
+  perform "pawl".hint_runs_v1('a', v_runs);
+end
+$function$;
+
 create function pawl.append_events_v1(p_shard smallint, p_now timestamp with time zone, p_worker uuid, p_lost uuid[], e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[])
  RETURNS void
  LANGUAGE plpgsql
@@ -920,6 +1015,9 @@ begin
        where e.takes is not null and (p_lost is null or e.run_id <> all (p_lost))
     )
     update "pawl".inbox i set taken_seq = t.seq from taken t where i.ctid = t.place;
+    if 'update_answered' = any (e_kinds) then
+      perform "pawl".answer_updates_v1(p_shard, p_lost, e_runs, e_seqs, e_kinds, e_takes);
+    end if;
   end if;
 end
 $function$;
@@ -2487,6 +2585,42 @@ begin
 end
 $function$;
 
+create function pawl.read_answers_v1(p_shard smallint, p_runs uuid[], p_ids uuid[], p_keys text[])
+ RETURNS TABLE(topic text, seq integer, name text, data text, notes text, is_ended boolean)
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+#variable_conflict use_column
+begin
+  return query
+  select i.topic::text, e.seq, e.name, e.data::text, e.notes::text, r.is_live is null
+    from unnest(p_runs, p_ids, p_keys) with ordinality q (run_id, id, key, place)
+    left join lateral (
+      select true as is_live
+        from "pawl".run r
+       where r.shard = p_shard and r.id = q.run_id and r.status is null
+      offset 0) r on true
+    left join lateral (
+      select i.topic, i.answer_seq
+        from "pawl".inbox i
+       where i.shard = p_shard and i.run_id = q.run_id and i.id = q.id
+       union all
+      select i.topic, i.answer_seq
+        from "pawl".inbox i
+       where i.shard = p_shard and i.run_id = q.run_id and i.idempotency_key = q.key
+       limit 1) i on true
+    left join lateral (
+      select e.seq, e.name, e.data, e.notes
+        from "pawl".event e
+       where e.shard = p_shard and e.run_id = q.run_id and e.seq = i.answer_seq
+      offset 0) e on true
+   order by q.place;
+end
+$function$;
+
 create function pawl.read_attempts_v1(p_shard smallint, p_run uuid)
  RETURNS SETOF pawl.attempts
  LANGUAGE plpgsql
@@ -3685,7 +3819,8 @@ begin
       return coalesce(
         (select string_agg(t.words, ' or ')
            from (select t.words
-                   from (select case when t.topic like 'signal:%' then 'signal "' || substr(t.topic, 8) || '"' end as words
+                   from (select case when t.topic like 'signal:%' then 'signal "' || substr(t.topic, 8) || '"'
+                                     when t.topic like 'update:%' then 'update "' || substr(t.topic, 8) || '"' end as words
                            from unnest(v_parked.wants) t (topic)
                           union all
                          (select 'child ' || k.workflow || ' ' || k.id

@@ -43,17 +43,22 @@ export type { Backlog, ListFilter, RunCount, RunCounts, RunPage } from "./client
 export { ref, type RefOptions } from "./client/ref.ts";
 export type { RunRetryOptions } from "./client/retrying.ts";
 export type {
+  PublishedValue,
   ResultOptions,
   RunHandle,
   SignalArguments,
   SignalName,
   SignalPayload,
+  UpdateArguments,
+  UpdateOutput,
+  UpdatePayload,
 } from "./client/run-handle.ts";
 export type { HistoryEvent, Run } from "./client/run.ts";
 export type { SignalOrStartTerms } from "./client/signal-or-start.ts";
 export type { StartItem, StartManyOptions, StartOptions } from "./client/start-options.ts";
 export { aesGcmCodec, type AesGcmKey, type AesGcmOptions } from "./codec/aes-gcm-codec.ts";
 export type { CancelOptions, SignalOptions } from "./client/telling.ts";
+export type { UpdateOptions } from "./client/updating.ts";
 export type { LongStepView, WorkerView } from "./client/worker-view.ts";
 export type { Duration } from "./core/duration.ts";
 export { PawlError, type ErrorCode } from "./core/error.ts";
@@ -67,7 +72,17 @@ export { NonRetryableError, RetryAfterError, type RetryAfterOptions } from "./co
 export type { RetryOptions, WorkflowRetryOptions } from "./core/retry.ts";
 export type { EndStatus, LiveStatus, RunStatus } from "./core/run-status.ts";
 export type { Transaction } from "./core/transaction.ts";
-export type { InputOf, OutputOf, SignalSchemas, SignalsOf, WorkflowRef } from "./core/workflow-ref.ts";
+export type {
+  InputOf,
+  OutputOf,
+  PublishedOf,
+  PublishedSchemas,
+  SignalSchemas,
+  SignalsOf,
+  UpdateSchemas,
+  UpdatesOf,
+  WorkflowRef,
+} from "./core/workflow-ref.ts";
 export type { MigrateAnswer, MigrateOptions } from "./postgres/migrate.ts";
 export type {
   CallOptions,

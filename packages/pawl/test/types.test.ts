@@ -3,9 +3,18 @@ import type pg from "pg";
 import { expectTypeOf, test } from "vitest";
 import { z } from "zod";
 import { fromDrizzle } from "../src/adapters/index.ts";
+import { ref } from "../src/client/ref.ts";
 import type { RunHandle } from "../src/client/run-handle.ts";
 import type { Transaction } from "../src/core/transaction.ts";
-import type { InputOf, OutputOf, SignalsOf } from "../src/core/workflow-ref.ts";
+import type {
+  InputOf,
+  OutputOf,
+  PublishedOf,
+  PublishedSchemas,
+  SignalSchemas,
+  SignalsOf,
+  UpdatesOf,
+} from "../src/core/workflow-ref.ts";
 import type { Context } from "../src/runtime/context.ts";
 import { workflow, type Workflow } from "../src/runtime/workflow.ts";
 
@@ -70,6 +79,68 @@ test("a signal's payload may be left out only where its schema takes undefined",
     void run.signal("go", "now");
   };
   expectTypeOf(send).toBeFunction();
+});
+
+test("published values have the types of their schemas, on both sides", () => {
+  const published = { progress: z.object({ at: z.string().transform(Number) }) };
+  const declared = workflow({ name: "declared", version: 1, published }, async (ctx) => {
+    await ctx.publish("progress", { at: "1" });
+    await ctx.scope("inner", (inner) => inner.publish("progress", { at: "2" }));
+    // @ts-expect-error: not declared
+    void ctx.publish("progres", { at: "1" });
+    // @ts-expect-error: of another type
+    void ctx.publish("progress", { at: 1 });
+  });
+  const read = async (
+    run: RunHandle<void, SignalsOf<typeof declared>, PublishedOf<typeof declared>>,
+    any: RunHandle,
+  ): Promise<void> => {
+    expectTypeOf(await run.published("progress")).toEqualTypeOf<{ at: number } | undefined>();
+    expectTypeOf(await run.published()).toEqualTypeOf<{ readonly progress?: { at: number } }>();
+    expectTypeOf(await any.published("whatever")).toEqualTypeOf<unknown>();
+    // @ts-expect-error: not declared
+    void run.published("progres");
+  };
+  expectTypeOf(read).toBeFunction();
+  workflow({ name: "undeclared", version: 1 }, async (ctx) => ctx.publish("whatever", 1));
+});
+
+test("updates have the types of their schemas, on both sides", () => {
+  const updates = {
+    move: { input: z.object({ by: z.string().transform(Number) }), output: z.string().transform(Number) },
+    stop: { input: z.undefined() },
+  };
+  const declared = workflow({ name: "declared", version: 1, updates }, async (ctx) => {
+    ctx.onUpdate("move", async ({ by }, inner) => {
+      expectTypeOf(by).toEqualTypeOf<number>();
+      return inner.step("move", () => "1");
+    });
+    ctx.onUpdate("stop", () => {});
+    // @ts-expect-error: not declared
+    ctx.onUpdate("mvoe", () => "1");
+    // @ts-expect-error: an answer of another type
+    ctx.onUpdate("move", () => 1);
+  });
+  const elsewhere = ref<typeof declared>("declared", 1);
+  expectTypeOf<UpdatesOf<typeof elsewhere>>().toEqualTypeOf<typeof updates>();
+  const send = async (
+    run: RunHandle<void, SignalSchemas, PublishedSchemas, UpdatesOf<typeof elsewhere>>,
+    any: RunHandle,
+  ): Promise<void> => {
+    expectTypeOf(await run.update("move", { by: "1" })).toEqualTypeOf<number>();
+    expectTypeOf(await run.update("stop")).toEqualTypeOf<unknown>();
+    expectTypeOf(await any.update("whatever", 1, { timeout: "1s" })).toEqualTypeOf<unknown>();
+    // @ts-expect-error: the payload is missing
+    void run.update("move");
+    // @ts-expect-error: the payload is of another type
+    void run.update("move", { by: 1 });
+    // @ts-expect-error: not declared
+    void run.update("mvoe", { by: "1" });
+  };
+  expectTypeOf(send).toBeFunction();
+  workflow({ name: "undeclared", version: 1 }, async (ctx) => {
+    ctx.onUpdate("any", (n: number) => n);
+  });
 });
 
 test("undeclared signals are whatever the code says they are", () => {

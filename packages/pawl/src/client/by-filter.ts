@@ -14,7 +14,6 @@ import {
   type LiveStatus,
   type RunStatus,
 } from "../core/run-status.ts";
-import type { TellAnswer } from "../store/message.ts";
 import type { RunRecord } from "../store/run-record.ts";
 import type { RedriveTerms } from "../store/store.ts";
 import type { Connection } from "./connection.ts";
@@ -101,13 +100,13 @@ export function createByFilter(
     what: string,
     given: LiveFilter,
     statuses: readonly LiveStatus[],
-    tellOne: (runId: RunId) => Promise<TellAnswer>,
+    tellOne: (runId: RunId) => ReturnType<Tell>,
   ): Promise<number> => {
     const checks = { ...filterChecks, status: checkOneOf(...liveStatuses), limit };
     const { status, ...filter } = checkOptions<LiveFilter>(what, given, checks);
     return forAll(filter, status === undefined ? statuses : [status], async (records) => {
       const answers = await Promise.all(records.map(({ id }) => tellOne(id)));
-      return answers.filter((answer) => answer === "accepted").length;
+      return answers.filter(({ answer }) => answer === "accepted").length;
     });
   };
 

@@ -5,7 +5,9 @@ import {
   assertWorkflow,
   type InputOf,
   type OutputOf,
+  type PublishedOf,
   type SignalsOf,
+  type UpdatesOf,
   type WorkflowRef,
 } from "../core/workflow-ref.ts";
 import { createByFilter, type CancelAllOptions, type LiveFilter, type RetryFilter } from "./by-filter.ts";
@@ -20,10 +22,12 @@ import type { RunHandle, SignalName } from "./run-handle.ts";
 import { assertRunId, assertText } from "./run-id.ts";
 import { resultOf } from "./run-result.ts";
 import type { Run } from "./run.ts";
+import { createShowing } from "./showing.ts";
 import { createSignalOrStart, type SignalOrStartTerms } from "./signal-or-start.ts";
 import type { StartItem, StartManyOptions, StartOptions } from "./start-options.ts";
 import { createStarting } from "./starting.ts";
 import { checkSignal, createTell, createTelling, type CancelOptions, type SignalOptions } from "./telling.ts";
+import { createUpdating, type UpdateOptions } from "./updating.ts";
 import { readWorker, type WorkerView } from "./worker-view.ts";
 
 /** What `start` takes after the workflow: an input that may be undefined may be left out. */
@@ -40,7 +44,7 @@ export interface Client {
   start<Ref extends WorkflowRef>(
     workflow: Ref,
     ...rest: StartArguments<InputOf<Ref>>
-  ): Promise<RunHandle<OutputOf<Ref>, SignalsOf<Ref>>>;
+  ): Promise<RunHandle<OutputOf<Ref>, SignalsOf<Ref>, PublishedOf<Ref>, UpdatesOf<Ref>>>;
   /**
    * Starts many runs of a workflow, 100,000 and more, and answers their handles in order. All inputs and options are
    * checked before anything is sent. Then they go in chunks of 1,000 (fewer where inputs are large), each of which is
@@ -52,7 +56,7 @@ export interface Client {
     workflow: Ref,
     items: readonly StartItem<InputOf<Ref>>[],
     options?: StartManyOptions,
-  ): Promise<readonly RunHandle<OutputOf<Ref>, SignalsOf<Ref>>[]>;
+  ): Promise<readonly RunHandle<OutputOf<Ref>, SignalsOf<Ref>, PublishedOf<Ref>, UpdatesOf<Ref>>[]>;
   /**
    * Signals the run that has the key, or starts it with the signal in its inbox, as one: of two at once, one starts the run,
    * and it hears both. A run that is there keeps its input, version and options, whatever this call says.
@@ -62,12 +66,12 @@ export interface Client {
   signalOrStart<Ref extends WorkflowRef, Name extends SignalName<SignalsOf<Ref>>>(
     workflow: Ref,
     options: SignalOrStartTerms<Ref, Name>,
-  ): Promise<RunHandle<OutputOf<Ref>, SignalsOf<Ref>>>;
+  ): Promise<RunHandle<OutputOf<Ref>, SignalsOf<Ref>, PublishedOf<Ref>, UpdatesOf<Ref>>>;
   /** A handle to a run by its id alone. Does not look whether it exists. */
   handle<Ref extends WorkflowRef = WorkflowRef>(
     runId: RunId,
     workflow?: Ref,
-  ): RunHandle<OutputOf<Ref>, SignalsOf<Ref>>;
+  ): RunHandle<OutputOf<Ref>, SignalsOf<Ref>, PublishedOf<Ref>, UpdatesOf<Ref>>;
   /** The run as it is now, or null where there is none. @throws {PawlError} `INVALID_OPTION` */
   get(runId: RunId): Promise<Run | null>;
   /** Newest first, a page at a time. @throws {PawlError} `INVALID_OPTION` */
@@ -80,8 +84,17 @@ export interface Client {
   counts(): Promise<RunCounts>;
   /** What waits to be claimed, by queue, workflow and version. What no worker knows shows here. */
   backlog(): Promise<readonly Backlog[]>;
+  /** The last value that the run published under this key; undefined: none yet. @throws {PawlError} `RUN_NOT_FOUND` */
+  published(runId: RunId, key: string): Promise<unknown>;
+  /** The last value under each key. @throws {PawlError} `RUN_NOT_FOUND` */
+  published(runId: RunId): Promise<Readonly<Record<string, unknown>>>;
   /** @throws {PawlError} `RUN_NOT_FOUND`, `RUN_ENDED`, `INVALID_TRANSACTION` */
   signal(runId: RunId, name: string, payload?: unknown, options?: SignalOptions): Promise<void>;
+  /**
+   * Asks something of a running workflow, and answers what its handler returns: see `RunHandle.update`.
+   * @throws {PawlError} `UPDATE_FAILED`, `INVALID_PAYLOAD`, `UPDATE_TIMED_OUT`, `RUN_ENDED`, `RUN_NOT_FOUND`, `KEY_CONFLICT`
+   */
+  update(runId: RunId, name: string, payload?: unknown, options?: UpdateOptions): Promise<unknown>;
   /**
    * Asks the run to stop. Does nothing once it has ended. A step that ignores its `AbortSignal` is given up after 30 s.
    * @param options a text is the reason: at most 1,000 characters, for whoever awaits the run or looks at it
@@ -139,6 +152,13 @@ export interface Client {
   close(): Promise<void>;
 }
 
+/** What the types of a workflow make of it is left to `RunHandle`. */
+interface UntypedHandle extends Omit<RunHandle, "published" | "update" | "fork"> {
+  fork(options: ForkOptions): Promise<UntypedHandle>;
+  update(name: string, payload?: unknown, options?: UpdateOptions): Promise<unknown>;
+  published(key?: string): Promise<unknown>;
+}
+
 const checkAbortSignal: Check = (value) => {
   const { aborted, addEventListener } = (value ?? {}) as Partial<AbortSignal>;
   return typeof aborted === "boolean" && typeof addEventListener === "function"
@@ -153,13 +173,15 @@ export function createClient(deps: ClientDeps): Client {
   const starting = createStarting(connection);
   const tell = createTell(connection);
   const telling = createTelling(tell);
+  const updating = createUpdating(deps, connection, tell);
   const reading = createReading(connection);
   const operating = createOperating(connection);
   const retry = createRetrying(connection);
   const fork = createForking(connection);
   const signalOrStart = createSignalOrStart(connection);
+  const showing = createShowing(connection);
 
-  const untypedHandle = (runId: RunId, workflow?: WorkflowRef): RunHandle => ({
+  const untypedHandle = (runId: RunId, workflow?: WorkflowRef): UntypedHandle => ({
     id: runId,
     status: () => reading.status(runId),
     async result(options = {}) {
@@ -174,6 +196,7 @@ export function createClient(deps: ClientDeps): Client {
       await checkSignal(workflow?.signalSchemas ?? null, name, payload);
       await telling.signal(runId, name, payload, options);
     },
+    update: (name, payload, options) => updating.update(runId, name, payload, options, workflow),
     cancel: (options) => telling.cancel(runId, options),
     terminate: (reason) => operating.terminate(runId, reason),
     pause: () => telling.pause(runId),
@@ -184,13 +207,19 @@ export function createClient(deps: ClientDeps): Client {
     fork: async (options) => untypedHandle(await fork(runId, options), workflow),
     attempts: () => reading.attempts(runId),
     history: () => reading.history(runId),
+    published: (key?: string) => showing.published(runId, key, workflow),
   });
 
   /** The types are the caller's word: nothing can check at run time what a run will return. */
   const handle = <Ref extends WorkflowRef>(runId: RunId, workflow?: Ref) => {
     assertText(runId);
     if (workflow !== undefined) assertWorkflow("handle", workflow);
-    return untypedHandle(runId, workflow) as unknown as RunHandle<OutputOf<Ref>, SignalsOf<Ref>>;
+    return untypedHandle(runId, workflow) as unknown as RunHandle<
+      OutputOf<Ref>,
+      SignalsOf<Ref>,
+      PublishedOf<Ref>,
+      UpdatesOf<Ref>
+    >;
   };
 
   return {
@@ -224,13 +253,15 @@ export function createClient(deps: ClientDeps): Client {
     retry,
     redrive: (runId) => retry(runId),
     fork: async (runId, options) => handle(await fork(runId, options)),
+    update: (runId, name, payload, options) => updating.update(runId, name, payload, options),
+    published: ((runId: RunId, key?: string) => showing.published(runId, key)) as Client["published"],
     async workers() {
       const filter = { endedWithinMs: 3_600_000, limit: 1_000 };
       return (await call(() => store.listWorkers(filter))).map((record) => readWorker(record, payloads));
     },
     async close() {
       connection.close();
-      await ends.close();
+      await Promise.all([ends.close(), updating.close()]);
     },
   };
 }

@@ -1,7 +1,14 @@
 import { parseDuration, type Duration } from "../core/duration.ts";
 import { assertName } from "../core/name.ts";
 import { checkDuration, checkInteger, checkName, checkOptions, invalidOption } from "../core/options.ts";
-import type { InputOf, OutputOf, SignalsOf, WorkflowRef } from "../core/workflow-ref.ts";
+import type {
+  InputOf,
+  OutputOf,
+  PublishedOf,
+  SignalsOf,
+  UpdatesOf,
+  WorkflowRef,
+} from "../core/workflow-ref.ts";
 
 export interface RefOptions {
   /** Where runs go unless `start` says otherwise. Default `"default"`: the workflow's own setting is not known here. */
@@ -22,7 +29,13 @@ export function ref<Workflow extends WorkflowRef>(
   name: string,
   version: number,
   options: RefOptions = {},
-): WorkflowRef<InputOf<Workflow>, OutputOf<Workflow>, SignalsOf<Workflow>> {
+): WorkflowRef<
+  InputOf<Workflow>,
+  OutputOf<Workflow>,
+  SignalsOf<Workflow>,
+  PublishedOf<Workflow>,
+  UpdatesOf<Workflow>
+> {
   assertName("workflow", name);
   assertVersion(version);
   const { queue, timeout } = checkOptions("ref", options, { queue: checkName, timeout: checkDuration });
@@ -33,6 +46,8 @@ export function ref<Workflow extends WorkflowRef>(
     timeoutMs: timeout === undefined ? null : parseDuration(timeout),
     inputSchema: null,
     signalSchemas: null,
+    publishedSchemas: null,
+    updateSchemas: null,
     isRef: true,
   };
 }

@@ -1,13 +1,14 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { RunId } from "../core/ids.ts";
 import type { RunStatus } from "../core/run-status.ts";
-import type { SignalSchemas } from "../core/workflow-ref.ts";
+import type { PublishedSchemas, SignalSchemas, UpdateSchemas } from "../core/workflow-ref.ts";
 import type { Attempt } from "./attempt.ts";
 import type { ForkOptions } from "./fork-options.ts";
 import type { RescheduleOptions } from "./operating.ts";
 import type { RunRetryOptions } from "./retrying.ts";
 import type { HistoryEvent } from "./run.ts";
 import type { CancelOptions, SignalOptions } from "./telling.ts";
+import type { UpdateOptions } from "./updating.ts";
 
 export interface ResultOptions {
   /** Stops the waiting, not the run. */
@@ -28,8 +29,43 @@ export type SignalArguments<Payload> = undefined extends Payload
   ? [payload?: Payload, options?: SignalOptions]
   : [payload: Payload, options?: SignalOptions];
 
+/** What is published under a key. */
+export type PublishedValue<
+  Published extends PublishedSchemas,
+  Key extends keyof Published & string,
+> = string extends keyof Published ? unknown : StandardSchemaV1.InferOutput<Published[Key]>;
+
+interface ReadPublished<Published extends PublishedSchemas> {
+  <Key extends keyof Published & string>(key: Key): Promise<PublishedValue<Published, Key> | undefined>;
+  (): Promise<{ readonly [Key in keyof Published & string]?: PublishedValue<Published, Key> }>;
+}
+
+/** What an update of this name carries. */
+export type UpdatePayload<
+  Updates extends UpdateSchemas,
+  Name extends keyof Updates & string,
+> = string extends keyof Updates ? unknown : StandardSchemaV1.InferInput<Updates[Name]["input"]>;
+
+/** What an update of this name is answered with. */
+export type UpdateOutput<
+  Updates extends UpdateSchemas,
+  Name extends keyof Updates & string,
+> = Updates[Name] extends { readonly output: infer Output extends StandardSchemaV1 }
+  ? StandardSchemaV1.InferOutput<Output>
+  : unknown;
+
+/** What `update` takes after the name: a payload that may be undefined may be left out. */
+export type UpdateArguments<Payload> = undefined extends Payload
+  ? [payload?: Payload, options?: UpdateOptions]
+  : [payload: Payload, options?: UpdateOptions];
+
 /** A run as its caller sees it. */
-export interface RunHandle<Output = unknown, Signals extends SignalSchemas = SignalSchemas> {
+export interface RunHandle<
+  Output = unknown,
+  Signals extends SignalSchemas = SignalSchemas,
+  Published extends PublishedSchemas = PublishedSchemas,
+  Updates extends UpdateSchemas = UpdateSchemas,
+> {
   readonly id: RunId;
   /** @throws {PawlError} `RUN_NOT_FOUND` */
   status(): Promise<RunStatus>;
@@ -47,6 +83,17 @@ export interface RunHandle<Output = unknown, Signals extends SignalSchemas = Sig
     name: Name,
     ...rest: SignalArguments<SignalPayload<Signals, Name>>
   ): Promise<void>;
+  /**
+   * Asks something of the run, and waits for what the handler that its code registered with `ctx.onUpdate` returns. Updates
+   * wait until there is one, in the order sent.
+   * @throws {PawlError} `UPDATE_FAILED` with what the handler threw as `cause`; `INVALID_PAYLOAD` if the schema refuses it;
+   * `RUN_ENDED` if the run ends, or has ended, without an answer; `UPDATE_TIMED_OUT`; `KEY_CONFLICT` if the idempotency key
+   * is that of another message; `RUN_NOT_FOUND`, `INVALID_NAME`
+   */
+  update<Name extends keyof Updates & string>(
+    name: Name,
+    ...rest: UpdateArguments<UpdatePayload<Updates, Name>>
+  ): Promise<UpdateOutput<Updates, Name>>;
   /**
    * Asks the run to stop: its steps' signals abort, and it ends as `cancelled` once they have returned. A step that
    * ignores its `AbortSignal` is given up 30 s after the abort. Does nothing once the run has ended.
@@ -70,9 +117,15 @@ export interface RunHandle<Output = unknown, Signals extends SignalSchemas = Sig
   /** The same as `retry`, in the words of dead letters. */
   redrive(): Promise<void>;
   /** Starts a new run that goes on from a step of this one. @throws {PawlError} as `pawl.fork` */
-  fork(options: ForkOptions): Promise<RunHandle<Output, Signals>>;
+  fork(options: ForkOptions): Promise<RunHandle<Output, Signals, Published, Updates>>;
   /** Its finished attempts, oldest first. @throws {PawlError} `RUN_NOT_FOUND` */
   attempts(): Promise<readonly Attempt[]>;
   /** Everything that has happened to it, oldest first. @throws {PawlError} `RUN_NOT_FOUND` */
   history(): Promise<readonly HistoryEvent[]>;
+  /**
+   * The last value that it published under this key, also once it has ended; undefined: none yet. Without a key, all of
+   * them by key.
+   * @throws {PawlError} `RUN_NOT_FOUND`; `INVALID_NAME` for a key that its workflow does not declare
+   */
+  readonly published: ReadPublished<Published>;
 }

@@ -1,9 +1,16 @@
 import { idOfChild, readChildEnd } from "../core/child-end.ts";
 import type { EventKind, RunEvent } from "../core/event.ts";
 import type { RunId } from "../core/ids.ts";
-import { placeOfError, placeOfEvent, placeOfInput, placeOfOutput } from "../core/payload-codec.ts";
+import {
+  placeOfError,
+  placeOfEvent,
+  placeOfInput,
+  placeOfOutput,
+  type PayloadPlace,
+} from "../core/payload-codec.ts";
 import type { Payloads } from "../core/payloads.ts";
 import type { RunStatus } from "../core/run-status.ts";
+import { readAnswer, readReceived } from "../core/update.ts";
 import type { RunRecord } from "../store/run-record.ts";
 
 /** A run as it was when it was read. */
@@ -95,9 +102,15 @@ export function readHistory(
       data:
         kind === "child_ended" && data !== null
           ? readChildEnd(data, children.get(name) ?? null, payloads)
-          : payloads.decode(data, placeOfEvent(runId, event)),
+          : readData(event, placeOfEvent(runId, event), payloads),
     };
   });
+}
+
+function readData({ kind, data }: RunEvent, place: PayloadPlace, payloads: Payloads): unknown {
+  if (kind === "update_received" && data !== null) return readReceived(data, place, payloads);
+  if (kind === "update_answered" && data !== null) return readAnswer(data, place, payloads);
+  return payloads.decode(data, place);
 }
 
 function dateOf(ms: number | null): Date | null {

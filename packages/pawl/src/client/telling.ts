@@ -39,17 +39,16 @@ export const checkReason: Check = (value) =>
     ? null
     : `must be a text of at most ${longestReason} characters`;
 
-/** Sends a message. @throws {PawlError} `RUN_NOT_FOUND` */
+/** Sends one message, and answers its id and what became of it. @throws {PawlError} `RUN_NOT_FOUND` */
 export type Tell = (
   runId: RunId,
   topic: Topic,
   data?: unknown,
   options?: SignalOptions,
-) => Promise<TellAnswer>;
+) => Promise<{ readonly id: string; readonly answer: TellAnswer }>;
 
 export function createTell(connection: Connection): Tell {
   const { ids, payloads } = connection;
-
   return async (runId, topic, data, { idempotencyKey, tx } = {}) => {
     if (tx !== undefined) assertTransaction(topic === "cancel" ? "cancel" : "signal", tx);
     assertRunId(runId);
@@ -65,13 +64,14 @@ export function createTell(connection: Connection): Tell {
     };
     const answer = await place.tell(message);
     if (answer === "missing") throw notFound(runId);
-    return answer;
+    return { id: message.id, answer };
   };
 }
 
 export function createTelling(tell: Tell): Telling {
-  const tellLive = async (...args: Parameters<typeof tell>): Promise<void> => {
-    if ((await tell(...args)) === "ended") throw ended(args[0], "has ended and takes no more messages");
+  const tellLive = async (...args: Parameters<Tell>): Promise<void> => {
+    if ((await tell(...args)).answer === "ended")
+      throw ended(args[0], "has ended and takes no more messages");
   };
 
   return {

@@ -25,6 +25,8 @@ export type ErrorCode =
   | "STEP_TIMED_OUT"
   | "STORE_UNAVAILABLE"
   | "UNDO_MISSING"
+  | "UPDATE_FAILED"
+  | "UPDATE_TIMED_OUT"
   | "WITHDRAWN"
   | "WORKER_CRASHED"
   | "WORKER_EXPIRED";

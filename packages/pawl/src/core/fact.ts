@@ -38,12 +38,15 @@ export function meaningOf({
         : { family: "child", key: name, isAnswer: false };
     case "child_ended":
       return { family: "child", key: name, isAnswer: true };
+    case "published":
+      return { family: "publish", key: name, isAnswer: true };
+    case "update_received":
+      return { family: "update", key: name, isAnswer: true };
+    case "update_answered":
+      return { family: "answer", key: name, isAnswer: true };
     case "withdrawn":
       return { family: familyWithdrawn(data), key: name, isAnswer: false };
     case "patched":
-    case "published":
-    case "update_received":
-    case "update_answered":
     case "stream_written":
     case "cancel_requested":
     case "paused":

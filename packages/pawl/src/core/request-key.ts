@@ -2,7 +2,7 @@
  * What a workflow's code can ask for. A request is identified by family, scope, name and occurrence, never by its
  * position in the code.
  */
-export type Family = "step" | "sleep" | "wait" | "start" | "child";
+export type Family = "step" | "sleep" | "wait" | "start" | "child" | "publish" | "update" | "answer";
 
 /**
  * A request's name in the history, readable and unambiguous:
@@ -12,6 +12,8 @@ export type Family = "step" | "sleep" | "wait" | "start" | "child";
  *     sleep, sleep#2      a sleep
  *     signal:shipped      a wait for a signal; so the timers of sleeps and of waits cannot be confused
  *     checkout            a child, by its workflow's name; its start and its end are one name in two families
+ *     publish:progress    a value that is published under `progress`
+ *     update:setAddress   a wait for an update, its answer, and the scope of its handler
  *     orders/charge       inside the scope `orders`, which is written like a request: `orders#2/charge`
  *     and\/or             `\`, `/` and `#` that belong to a name are escaped
  */
@@ -30,8 +32,31 @@ export function waitName(signal: string): string {
   return `signal:${signal}`;
 }
 
+export function updateName(update: string): `update:${string}` {
+  return `update:${update}`;
+}
+
+export function publishName(key: string): string {
+  return `publish:${key}`;
+}
+
+/** What the value of this request was published under, in whatever scope. As `published_key` in the schema. */
+export function publishedKey(requestKey: string): string {
+  return nameOf(requestKey).slice(publishName("").length);
+}
+
+/** The name in a request's key: without scope, occurrence and escapes. */
+function nameOf(key: string): string {
+  return lastSegment(key)
+    .replace(/^((?:\\.|[^\\#])*)#\d+$/, "$1")
+    .replace(/\\(.)/g, "$1");
+}
+
+function lastSegment(key: string): string {
+  return key.replace(/^(?:(?:\\.|[^\\/])*\/)*/, "");
+}
+
 /** Whether a timer belongs to a sleep, or is a wait's timeout. */
 export function familyOfTimer(key: string): "sleep" | "wait" {
-  const lastSegment = key.replace(/^(?:(?:\\.|[^\\/])*\/)*/, "");
-  return lastSegment.startsWith(waitName("")) ? "wait" : "sleep";
+  return lastSegment(key).startsWith(waitName("")) ? "wait" : "sleep";
 }

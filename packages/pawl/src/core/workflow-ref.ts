@@ -6,11 +6,25 @@ import { nameFault } from "./name.ts";
 /** The signals a workflow declares: name to schema. With plain `string` keys, none are declared and any is taken. */
 export type SignalSchemas = Readonly<Record<string, StandardSchemaV1>>;
 
+/** The values a workflow publishes: key to schema. With plain `string` keys, none are declared and any is published. */
+export type PublishedSchemas = Readonly<Record<string, StandardSchemaV1>>;
+
+/** The updates a workflow takes: name to schemas. With plain `string` keys, none are declared and any is taken. */
+export type UpdateSchemas = Readonly<
+  Record<string, { readonly input: StandardSchemaV1; readonly output?: StandardSchemaV1 }>
+>;
+
 /**
  * What a caller must know of a workflow to start it, without its code. `Input` is what `start` takes, `Output` what
  * the run ends with.
  */
-export interface WorkflowRef<Input = never, Output = unknown, Signals extends SignalSchemas = SignalSchemas> {
+export interface WorkflowRef<
+  Input = never,
+  Output = unknown,
+  Signals extends SignalSchemas = SignalSchemas,
+  Published extends PublishedSchemas = PublishedSchemas,
+  Updates extends UpdateSchemas = UpdateSchemas,
+> {
   readonly name: string;
   readonly version: number;
   /** Where its runs go unless the caller says otherwise. */
@@ -20,6 +34,8 @@ export interface WorkflowRef<Input = never, Output = unknown, Signals extends Si
   /** Parses what a caller gives; its output is stored as the input. */
   readonly inputSchema: StandardSchemaV1 | null;
   readonly signalSchemas: SignalSchemas | null;
+  readonly publishedSchemas: PublishedSchemas | null;
+  readonly updateSchemas: UpdateSchemas | null;
   /** Its code is elsewhere, and so are its schemas: the first worker to take a run parses the input. */
   readonly isRef?: true;
   /** Never there: carries the types. */
@@ -27,6 +43,8 @@ export interface WorkflowRef<Input = never, Output = unknown, Signals extends Si
     readonly input: (input: Input) => void;
     readonly output: Output;
     readonly signals: Signals;
+    readonly published: Published;
+    readonly updates: Updates;
   };
 }
 
@@ -42,6 +60,32 @@ export type OutputOf<Ref> = TypesOf<Ref> extends { readonly output: infer Output
 /** The signals this workflow declares. */
 export type SignalsOf<Ref> =
   TypesOf<Ref> extends { readonly signals: infer Signals extends SignalSchemas } ? Signals : never;
+
+/** The values this workflow publishes. */
+export type PublishedOf<Ref> =
+  TypesOf<Ref> extends { readonly published: infer Published extends PublishedSchemas } ? Published : never;
+
+/** The updates this workflow takes. */
+export type UpdatesOf<Ref> =
+  TypesOf<Ref> extends { readonly updates: infer Updates extends UpdateSchemas } ? Updates : never;
+
+/**
+ * The schema declared under this name; null where none are declared.
+ * @param what is declared, as in `signal`
+ * @throws {PawlError} `INVALID_NAME` where others are
+ */
+export function schemaOf<Schema>(
+  schemas: Readonly<Record<string, Schema>> | null | undefined,
+  what: string,
+  name: string,
+): Schema | null {
+  if (schemas === null || schemas === undefined) return null;
+  const schema = Object.hasOwn(schemas, name) ? schemas[name] : undefined;
+  if (schema !== undefined) return schema;
+  const known = Object.keys(schemas);
+  const message = `The workflow declares no ${what} "${name}": it knows ${known.join(", ") || "none"}.`;
+  throw new PawlError("INVALID_NAME", message, { name, known });
+}
 
 /**
  * Refuses what is no workflow, such as one that is not there yet.

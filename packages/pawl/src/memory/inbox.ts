@@ -4,9 +4,13 @@ import { compareText } from "./sorted-list.ts";
 import type { InboxMessage, Run, State } from "./state.ts";
 
 /** Stores a message unless its id is there already. */
-export function putMessage(state: State, run: Run, message: Omit<InboxMessage, "sentAt" | "takenSeq">): void {
+export function putMessage(
+  state: State,
+  run: Run,
+  message: Omit<InboxMessage, "sentAt" | "takenSeq" | "answerSeq">,
+): void {
   if (run.inbox.has(message.id)) return;
-  const stored: InboxMessage = { ...message, sentAt: state.now(), takenSeq: null };
+  const stored: InboxMessage = { ...message, sentAt: state.now(), takenSeq: null, answerSeq: null };
   run.inbox.set(stored.id, stored);
   run.unread.add(stored);
   if (stored.idempotencyKey !== null) run.idempotencyKeys.add(stored.idempotencyKey);
@@ -17,7 +21,7 @@ export function putMessage(state: State, run: Run, message: Omit<InboxMessage, "
 export function replaceMessage(
   state: State,
   run: Run,
-  message: Omit<InboxMessage, "sentAt" | "takenSeq">,
+  message: Omit<InboxMessage, "sentAt" | "takenSeq" | "answerSeq">,
 ): void {
   removeMessage(state, run, message.id);
   putMessage(state, run, message);
@@ -35,6 +39,14 @@ export function takeMessage(state: State, run: Run, id: string, seq: number): vo
   message.takenSeq = seq;
   run.unread.remove(message);
   if (run.unread.size === 0) state.withUnread.remove(run.id);
+}
+
+/** Marks an update as answered by this event, unless it is or is not there. */
+export function answerMessage(state: State, run: Run, id: string, seq: number): void {
+  const message = run.inbox.get(id);
+  if (!message || message.answerSeq !== null) return;
+  message.answerSeq = seq;
+  state.hints.add({ kind: "answered", runId: run.id });
 }
 
 export function hasUnread(run: Run): boolean {

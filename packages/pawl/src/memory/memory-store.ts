@@ -11,6 +11,7 @@ import { createHintBox, type Deliver } from "./hint-box.ts";
 import { park } from "./park.ts";
 import { countRuns, getEnds, getRun, listAttempts, listRuns, loadHistory, readBacklog } from "./read.ts";
 import { readInbox, record } from "./record.ts";
+import { getAnswer, readPublished } from "./showing.ts";
 import { signalOrStart } from "./signal-or-start.ts";
 import { takeSnapshot } from "./snapshot.ts";
 import { createState, type State } from "./state.ts";
@@ -81,6 +82,8 @@ export function storeOf(state: State): MemoryStore {
     readBacklog: (most) => transition(() => readBacklog(state, most)),
     listAttempts: (runId) => transition(() => listAttempts(state, runId)),
     loadHistory: (runId, afterSeq) => transition(() => loadHistory(state, runId, afterSeq)),
+    readPublished: (runId, key) => transition(() => readPublished(state, runId, key)),
+    getAnswers: (questions) => transition(() => questions.map((question) => getAnswer(state, question))),
     listWorkers: (filter) => transition(() => listWorkers(state, filter)),
     subscribe: (listener) => hints.subscribe(listener),
 

@@ -3,7 +3,7 @@ import type { Lease, NewEvent, RecordAnswer, Recording } from "../store/lease.ts
 import type { Message } from "../store/message.ts";
 import { createRuns } from "./create.ts";
 import { heldRun } from "./fence.ts";
-import { takeMessage, unreadMessages } from "./inbox.ts";
+import { answerMessage, takeMessage, unreadMessages } from "./inbox.ts";
 import type { Run, State } from "./state.ts";
 
 export function record(state: State, recording: Recording): RecordAnswer {
@@ -31,6 +31,8 @@ export function appendEvent(
   workerId: string | null = null,
 ): RunEvent {
   if (event.takes !== undefined) takeMessage(state, run, event.takes, event.seq);
+  if (event.takes !== undefined && event.kind === "update_answered")
+    answerMessage(state, run, event.takes, event.seq);
   const there = run.events.get(event.seq);
   if (there) return there;
 

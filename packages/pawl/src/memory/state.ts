@@ -55,6 +55,8 @@ export interface InboxMessage {
   readonly sentAt: number;
   /** The event that took it; 0: taken without one; null: unread. */
   takenSeq: number | null;
+  /** For updates: the event that answered it. */
+  answerSeq: number | null;
 }
 
 /** How a run ended. */

@@ -133,15 +133,20 @@ async function closeQuietly(client: pg.Client): Promise<void> {
   await Promise.resolve();
 }
 
-const kinds = { t: "told", s: "sent", e: "ended" } as const;
+const kinds: Readonly<Record<string, "told" | "sent" | "ended" | "answered">> = {
+  t: "told",
+  s: "sent",
+  e: "ended",
+  a: "answered",
+};
 
 /** Payloads as the functions of the schema write them: a letter, then a queue's name or ids without dashes. */
 export function parseHints(payload: string): readonly Hint[] {
   const letter = payload.slice(0, 1);
   const rest = payload.slice(1);
   if (letter === "r") return [{ kind: "ready", queue: rest }];
-  if (letter !== "t" && letter !== "s" && letter !== "e") return [];
   const kind = kinds[letter];
+  if (kind === undefined) return [];
   return rest.split(",").map((id) => ({ kind, runId: dashed(id) }));
 }
 

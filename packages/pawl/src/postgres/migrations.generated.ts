@@ -59,7 +59,6 @@ create table {schema}.run (
   output_notes    json,
   error           json,
   error_notes     json,
-  published       json,
   primary key (id, shard),
   check (status in ('completed', 'failed', 'cancelled', 'timed_out', 'expired')),
   check ((status is null) = (ended_at is null))
@@ -213,6 +212,7 @@ create table {schema}.inbox (
   id              uuid        not null,
   sent_at         timestamptz not null,
   taken_seq       integer,                         -- the event that took it; 0: taken without one; null: unread
+  answer_seq      integer,                         -- for updates: the event that answered it
   shard           smallint    not null,
   topic           text        collate "C" not null,
   name            text,
@@ -396,7 +396,7 @@ begin
 end
 $$;
 
--- Tells listeners of runs: p_kind ('t' told, 'e' ended, 's' sent) and their ids, many to a notification.
+-- Tells listeners of runs: p_kind ('t' told, 'e' ended, 's' sent, 'a' answered) and their ids, many to a notification.
 create function {schema}.hint_runs_v1(p_kind text, p_runs uuid[])
 returns void
 language plpgsql
@@ -1141,6 +1141,9 @@ begin
        where e.takes is not null and (p_lost is null or e.run_id <> all (p_lost))
     )
     update {schema}.inbox i set taken_seq = t.seq from taken t where i.ctid = t.place;
+    if 'update_answered' = any (e_kinds) then
+      perform {schema}.answer_updates_v1(p_shard, p_lost, e_runs, e_seqs, e_kinds, e_takes);
+    end if;
   end if;
 end
 $$;
@@ -2408,6 +2411,10 @@ begin
     when 'child_started' then 'child ' || p_name || ' started'
     when 'child_ended' then 'child ' || p_name || ' ' || coalesce(p_data ->> 'status', 'ended')
                             || coalesce(': ' || (p_data -> 'error' ->> 'message'), '')
+    when 'published' then {schema}.published_key_v1(p_name) || ' was published'
+    when 'update_received' then p_name || ' was received'
+    when 'update_answered' then coalesce(p_name || ' was ', 'an update was ') || (p_data ->> 'status')
+                                || coalesce(': ' || (p_data -> 'error' ->> 'message'), '')
     when 'cancel_requested' then case when p_name = 'deadline' then 'the deadline has passed'
                                       else 'cancel was asked for' || coalesce(': ' || (p_data ->> 'reason'), '') end
     when 'paused' then 'paused'
@@ -2506,6 +2513,10 @@ select p.run_id, r.workflow, r.version, r.queue, c.kind, c.name, c.child_id, p.p
    select 'signal'::text as kind, substr(t.topic, 8) as name, null::uuid as child_id
      from unnest(p.wants) t (topic)
     where p.reason = 'waiting' and t.topic like 'signal:%'
+    union all
+   select 'update'::text as kind, substr(t.topic, 8) as name, null::uuid as child_id
+     from unnest(p.wants) t (topic)
+    where p.reason = 'waiting' and t.topic like 'update:%'
     union all
    select 'child'::text as kind, k.workflow as name, k.id as child_id
      from (select k.id, k.workflow
@@ -2672,7 +2683,8 @@ begin
       return coalesce(
         (select string_agg(t.words, ' or ')
            from (select t.words
-                   from (select case when t.topic like 'signal:%' then 'signal "' || substr(t.topic, 8) || '"' end as words
+                   from (select case when t.topic like 'signal:%' then 'signal "' || substr(t.topic, 8) || '"'
+                                     when t.topic like 'update:%' then 'update "' || substr(t.topic, 8) || '"' end as words
                            from unnest(v_parked.wants) t (topic)
                           union all
                          (select 'child ' || k.workflow || ' ' || k.id
@@ -3566,10 +3578,134 @@ $$;
   },
   {
     version: 12,
-    name: "placeholder",
+    name: "showing",
     transaction: true,
     breaking: false,
-    sql: `-- Keeps the numbers without a gap until the migration that belongs here is merged: delete this file then.
+    sql: `-- What runs show of themselves, and answer: published values, updates.
+
+-- What the value of a request was published under: the name in its key, in whatever scope, without occurrence and escapes.
+-- As publishedKey in core/request-key.ts.
+create function {schema}.published_key_v1(p_name text)
+returns text
+language plpgsql immutable
+set search_path = pg_catalog
+as $$
+begin
+  return regexp_replace(
+    regexp_replace(substr(regexp_replace(p_name, '^(?:(?:\\\\.|[^\\\\/])*/)*', ''), 9), '^((?:\\\\.|[^\\\\#])*)#[0-9]+$', '\\1'),
+    '\\\\(.)', '\\1', 'g');
+end
+$$;
+
+-- Serves: read_published. The newest value of a run under a key, whatever else has happened to it.
+create index event_published on {schema}.event (run_id, ({schema}.published_key_v1(name) collate "C"), seq)
+ where kind = 'published';
+
+-- The last value that a run published under this key, or under each, by key. Steps from key to key: a run may publish one of
+-- them thousands of times. Index: event_published.
+create function {schema}.read_published_v1(p_shard smallint, p_run uuid, p_key text)
+returns table (key text, name text, data json, notes json, at timestamptz)
+language plpgsql stable
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+as $$
+#variable_conflict use_column
+declare
+  v_key text := p_key;
+begin
+  if p_key is null then
+    v_key := (select {schema}.published_key_v1(e.name) from {schema}.event e
+               where e.run_id = p_run and e.kind = 'published' and (e.shard = p_shard) is true
+               order by {schema}.published_key_v1(e.name) collate "C" limit 1);
+  end if;
+  while v_key is not null loop
+    return query
+    select v_key, e.name, e.data, e.notes, e.at
+      from {schema}.event e
+     where e.run_id = p_run and e.kind = 'published' and {schema}.published_key_v1(e.name) collate "C" = v_key
+       and (e.shard = p_shard) is true
+     order by {schema}.published_key_v1(e.name) collate "C" desc, e.seq desc
+     limit 1;
+    exit when p_key is not null;
+    v_key := (select {schema}.published_key_v1(e.name) from {schema}.event e
+               where e.run_id = p_run and e.kind = 'published' and {schema}.published_key_v1(e.name) collate "C" > v_key
+                 and (e.shard = p_shard) is true
+               order by {schema}.published_key_v1(e.name) collate "C" limit 1);
+  end loop;
+end
+$$;
+
+-- Public. The last value under each key. Index: event_published, by run.
+create view {schema}.published as
+select r.id as run_id, p.key, p.data as value, p.notes, p.at, r.shard
+  from {schema}.run r
+ cross join lateral {schema}.read_published_v1(r.shard, r.id, null) p;
+
+-- Notes which events answer which updates, and says so. A write that is repeated changes nothing. Index: inbox_pkey.
+create function {schema}.answer_updates_v1(
+  p_shard smallint, p_lost uuid[], e_runs uuid[], e_seqs integer[], e_kinds text[], e_takes uuid[])
+returns void
+language plpgsql
+as $$
+declare
+  v_runs uuid[];
+begin
+  with answered as materialized (
+    select i.place, e.run_id, e.seq
+      from unnest(e_runs, e_seqs, e_kinds, e_takes) e (run_id, seq, kind, takes)
+     cross join lateral (
+       select i.ctid as place
+         from {schema}.inbox i
+        where i.shard = p_shard and i.run_id = e.run_id and i.id = e.takes and coalesce(i.answer_seq, -1) = -1
+          for update) i
+     where e.kind = 'update_answered' and e.takes is not null and (p_lost is null or e.run_id <> all (p_lost))
+  ), noted as (
+    update {schema}.inbox i set answer_seq = a.seq from answered a where i.ctid = a.place returning a.run_id
+  )
+  select array_agg(distinct n.run_id) into v_runs from noted n;
+  perform {schema}.hint_runs_v1('a', v_runs);
+end
+$$;
+
+-- What has become of updates, each found by its id, or else by its idempotency key: one row for each, in order. Without a
+-- topic it is not there; without a seq it is not answered. Index: run_pkey, inbox_pkey, inbox_idempotency, event_pkey.
+create function {schema}.read_answers_v1(p_shard smallint, p_runs uuid[], p_ids uuid[], p_keys text[])
+returns table (topic text, seq integer, name text, data text, notes text, is_ended boolean)
+language plpgsql stable
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select i.topic::text, e.seq, e.name, e.data::text, e.notes::text, r.is_live is null
+    from unnest(p_runs, p_ids, p_keys) with ordinality q (run_id, id, key, place)
+    left join lateral (
+      select true as is_live
+        from {schema}.run r
+       where r.shard = p_shard and r.id = q.run_id and r.status is null
+      offset 0) r on true
+    left join lateral (
+      select i.topic, i.answer_seq
+        from {schema}.inbox i
+       where i.shard = p_shard and i.run_id = q.run_id and i.id = q.id
+       union all
+      select i.topic, i.answer_seq
+        from {schema}.inbox i
+       where i.shard = p_shard and i.run_id = q.run_id and i.idempotency_key = q.key
+       limit 1) i on true
+    left join lateral (
+      select e.seq, e.name, e.data, e.notes
+        from {schema}.event e
+       where e.shard = p_shard and e.run_id = q.run_id and e.seq = i.answer_seq
+      offset 0) e on true
+   order by q.place;
+end
+$$;
 `,
   },
   {

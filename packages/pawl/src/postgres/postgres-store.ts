@@ -38,6 +38,7 @@ import { decodeParked, parkRuns, parkValues } from "./transitions/park-runs.ts";
 import { decodeInboxes, readInbox } from "./transitions/read-inbox.ts";
 import * as read from "./transitions/read.ts";
 import { decodeRecorded, recordEvents, recordValues } from "./transitions/record-events.ts";
+import * as showing from "./transitions/showing.ts";
 import {
   decodeSignalOrStart,
   signalOrStart,
@@ -331,6 +332,15 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
         for (const row of rows) events.push(read.decodeEvent(row));
         if (!read.mayHaveMore(rows)) return events;
       }
+    },
+    async readPublished(runId, key) {
+      const values = [shardOf(runId), runId, key];
+      const rows = await database.call<showing.PublishedRow>(showing.readPublished, values);
+      return rows.map(showing.decodePublished);
+    },
+    async getAnswers(questions) {
+      const values = showing.answersValues(0, questions);
+      return (await database.call<showing.AnswerRow>(showing.readAnswers, values)).map(showing.decodeAnswer);
     },
     async listWorkers({ endedWithinMs, limit }) {
       const rows = await database.call<workers.WorkerRow>(workers.listWorkers, [endedWithinMs, limit]);

@@ -14,9 +14,17 @@ import { abandonedChildren } from "./abandoned.ts";
 import type { Holding } from "./holding.ts";
 import type { Inbox } from "./inbox.ts";
 import { isHeldUp } from "./race.ts";
-import type { ChildRequest, ChildTerms, Request, StartRequest, WaitRequest } from "./request.ts";
+import type {
+  ChildRequest,
+  ChildTerms,
+  PublishRequest,
+  Request,
+  StartRequest,
+  WaitRequest,
+} from "./request.ts";
 import type { Requests } from "./requests.ts";
 import type { Steps } from "./steps.ts";
+import { answerUpdate, receiveUpdate } from "./updates.ts";
 
 /** What the run is about: begins what the code has asked for, and finds out what has become of it. */
 export interface Agenda {
@@ -71,9 +79,26 @@ export function createAgenda(parts: AgendaParts): Agenda {
       case "child":
         if (request.child !== null) request.childId = startChild(request, request.child);
         return;
+      case "publish":
+        publish(request);
+        return;
+      case "update":
+        request.state = "issued";
+        return;
+      case "answer":
+        answerUpdate(request, parts);
+        requests.close(request);
+        return;
       default:
         request satisfies never;
     }
+  };
+
+  /** Nothing but its own record answers it. */
+  const publish = (request: PublishRequest): void => {
+    const fact = { kind: "published", name: request.key } as const;
+    holding.add({ ...fact, data: payloads.seal(request.value, placeOfEvent(runId, fact)) });
+    requests.close(request);
   };
 
   const startChild = (request: StartRequest | ChildRequest, childTerms: ChildTerms): RunId => {
@@ -153,6 +178,7 @@ export function createAgenda(parts: AgendaParts): Agenda {
         if (message === null) return;
         const wait = requests.earliestWait(message.topic);
         if (wait === undefined) takeChildEnd(message);
+        else if (wait.family === "update") await receiveUpdate(message, wait, parts);
         else await receive(message, wait);
       }
     },

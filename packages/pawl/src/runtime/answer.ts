@@ -5,6 +5,7 @@ import type { PayloadPlace } from "../core/payload-codec.ts";
 import type { Payloads } from "../core/payloads.ts";
 import { revive } from "../core/recorded-error.ts";
 import type { EndStatus } from "../core/run-status.ts";
+import { readReceived } from "../core/update.ts";
 import type { Request } from "./request.ts";
 
 /** What a fact tells the code. */
@@ -26,6 +27,8 @@ export function readAnswer(
     return readChild(request, readChildEnd(data, childOf(request), payloads));
   if (kind === "step_failed" && data !== null)
     return { kind: "failure", error: payloads.decodeError(data, place) };
+  if (kind === "update_received" && data !== null) return value(readReceived(data, place, payloads));
+  if (kind === "published" || kind === "update_answered") return value(undefined);
   return value(payloads.decode(data, place));
 }
 

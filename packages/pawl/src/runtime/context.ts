@@ -2,7 +2,7 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Duration } from "../core/duration.ts";
 import type { RunId } from "../core/ids.ts";
 import type { Log } from "../core/log.ts";
-import type { SignalSchemas, WorkflowRef } from "../core/workflow-ref.ts";
+import type { PublishedSchemas, SignalSchemas, UpdateSchemas, WorkflowRef } from "../core/workflow-ref.ts";
 import type { StepContext } from "./step-context.ts";
 import type { StepOptions } from "./step-options.ts";
 
@@ -71,7 +71,11 @@ export interface TimeoutOption {
  * later execution of the run. Use `Promise.all`, `race` and `allSettled` over requests as you like, but await nothing
  * else that takes time: put that into a step. Await every request: a run that returns does not wait for the others.
  */
-export interface Context<Signals extends SignalSchemas = SignalSchemas> {
+export interface Context<
+  Signals extends SignalSchemas = SignalSchemas,
+  Published extends PublishedSchemas = PublishedSchemas,
+  Updates extends UpdateSchemas = UpdateSchemas,
+> {
   readonly run: RunIdentity;
   /** Says nothing while a history is replayed. */
   readonly log: Log;
@@ -133,7 +137,22 @@ export interface Context<Signals extends SignalSchemas = SignalSchemas> {
    * Calls the function with a context of its own, in which requests are named and numbered apart from all others. Chains
    * that run in parallel and use the same names each need one, so that every request keeps its name whichever is faster.
    */
-  scope<T>(name: string, call: (ctx: Context<Signals>) => Promise<T> | T): Promise<T>;
+  scope<T>(name: string, call: (ctx: Context<Signals, Published, Updates>) => Promise<T> | T): Promise<T>;
+  /**
+   * Shows a value to whoever asks with `run.published(key)`, also after the run has ended. A later value under the same
+   * key, from whatever scope, replaces it.
+   * @throws {PawlError} `INVALID_PAYLOAD` if its schema refuses it, or it cannot be recorded exactly; `INVALID_NAME`
+   */
+  readonly publish: Publish<Published>;
+  /**
+   * From now on calls the handler for each update of this name that others send with `run.update`, in the order sent, and
+   * gives them what it returns or throws. Handlers run beside the code, and beside each other: each call has a context of its
+   * own, in which requests are named apart, and uses that one alone. Updates wait until a handler is registered: do it
+   * first. A run that returns first lets the handlers that have begun come to their end; updates that it has not received
+   * by then are refused with `RUN_ENDED`.
+   * @throws {PawlError} `INVALID_NAME`; `INVALID_OPTION` where the update has a handler already
+   */
+  readonly onUpdate: OnUpdate<Signals, Published, Updates>;
   /** The time of the last record the code was given, in ms: use it instead of `Date.now()`. */
   now(): number;
   /** In [0, 1), the same in every execution of the run: use it instead of `Math.random()`. */
@@ -150,6 +169,35 @@ type CallArguments<Input> = undefined extends Input
 type StartChildArguments<Input> = undefined extends Input
   ? [input?: Input, options?: StartChildOptions]
   : [input: Input, options?: StartChildOptions];
+type Publish<Published extends PublishedSchemas> = string extends keyof Published
+  ? (key: string, value: unknown) => Promise<void>
+  : <Key extends keyof Published & string>(
+      key: Key,
+      value: StandardSchemaV1.InferInput<Published[Key]>,
+    ) => Promise<void>;
+
+type OnUpdate<
+  Signals extends SignalSchemas,
+  Published extends PublishedSchemas,
+  Updates extends UpdateSchemas,
+> = string extends keyof Updates
+  ? <Payload = unknown>(
+      name: string,
+      handler: (payload: Payload, ctx: Context<Signals, Published, Updates>) => unknown,
+    ) => void
+  : <Name extends keyof Updates & string>(
+      name: Name,
+      handler: (
+        payload: StandardSchemaV1.InferOutput<Updates[Name]["input"]>,
+        ctx: Context<Signals, Published, Updates>,
+      ) => ReturnedAnswer<Updates, Name> | Promise<ReturnedAnswer<Updates, Name>>,
+    ) => void;
+
+type ReturnedAnswer<Updates extends UpdateSchemas, Name extends keyof Updates> = Updates[Name] extends {
+  readonly output: infer Output extends StandardSchemaV1;
+}
+  ? StandardSchemaV1.InferInput<Output>
+  : unknown;
 
 type WaitForSignal<Signals extends SignalSchemas> = string extends keyof Signals
   ? WaitForAny

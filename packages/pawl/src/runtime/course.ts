@@ -22,6 +22,7 @@ import { createRequests } from "./requests.ts";
 import { createRunLog } from "./run-log.ts";
 import { createScope } from "./scope.ts";
 import type { UndoTerms } from "./step-options.ts";
+import { createUpdateHandlers } from "./updates.ts";
 
 export interface CourseParts extends Omit<EndingParts, "absorb" | "handledFailures" | "undos"> {
   readonly ids: Ids;
@@ -159,9 +160,16 @@ export class Course {
     const { runId, version, attempt, key, parentId } = claimed;
     const read = await this.#readInput();
     if ("outcome" in read) return read.outcome;
+    const updates = createUpdateHandlers({
+      schemas: workflow.updateSchemas,
+      payloads,
+      withdraw: () => this.#withdrawHandlers(),
+    });
     const parts = {
       run: { id: runId, workflow: claimed.workflow, version, attempt, key, parentId },
       signalSchemas: workflow.signalSchemas,
+      publishedSchemas: workflow.publishedSchemas,
+      updates,
       log: createRunLog(log, {}, () => this.#isReplaying),
       random: () => (this.#random ??= createSeededRandom(this.#seed())),
       now: () => this.#now,
@@ -176,11 +184,27 @@ export class Course {
       this.#moves += 1;
       bell.ring();
     };
-    (async () => workflow.call(ctx, read.input))().then(
+    const call = async (): Promise<unknown> => {
+      const output = await workflow.call(ctx, read.input);
+      await updates.finished();
+      return output;
+    };
+    call().then(
       (output) => end({ kind: "returned", output }),
       (error: unknown) => end({ kind: "threw", error }),
     );
     return null;
+  }
+
+  /** Handlers get no more updates, but for those that are on their way to them: whether there are any is answered. */
+  #withdrawHandlers(): boolean {
+    let areAnswered = false;
+    for (const request of this.#requests.all()) {
+      if (request.family !== "update") continue;
+      if (request.state === "answering" || this.#delivery.hasAnswer(request)) areAnswered = true;
+      else this.#requests.settle(request);
+    }
+    return areAnswered;
   }
 
   #ask(terms: RequestTerms, branch: Branch | null): Promise<unknown> {

@@ -14,10 +14,16 @@ import {
   checkTags,
 } from "../core/options.ts";
 import type { Payloads } from "../core/payloads.ts";
-import { sleepName, waitName } from "../core/request-key.ts";
+import { publishName, sleepName, waitName } from "../core/request-key.ts";
 import { parseWith } from "../core/schema.ts";
 import type { SeededRandom } from "../core/seeded-random.ts";
-import { assertWorkflow, type SignalSchemas, type WorkflowRef } from "../core/workflow-ref.ts";
+import {
+  assertWorkflow,
+  schemaOf,
+  type PublishedSchemas,
+  type SignalSchemas,
+  type WorkflowRef,
+} from "../core/workflow-ref.ts";
 import { earliest } from "./agenda.ts";
 import { createBranching } from "./branching.ts";
 import type {
@@ -32,16 +38,19 @@ import type { Branch, ChildTerms, TimerTerms } from "./request.ts";
 import type { Scope } from "./scope.ts";
 import type { StepContext } from "./step-context.ts";
 import { readStepOptions, type StepOptions } from "./step-options.ts";
+import type { UpdateHandlers } from "./updates.ts";
 
 export interface ContextParts {
   readonly run: RunIdentity;
   readonly signalSchemas: SignalSchemas | null;
+  readonly publishedSchemas: PublishedSchemas | null;
   readonly log: Log;
   readonly random: () => SeededRandom;
   readonly now: () => number;
   readonly payloads: Payloads;
   readonly adopt: (promise: Promise<unknown>, branch: Branch) => boolean;
   readonly withdraw: (branch: Branch) => void;
+  readonly updates: UpdateHandlers;
 }
 
 const latestInstant = 8.64e15;
@@ -98,6 +107,17 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
     return { id: childId, result: () => (result ??= join()) };
   };
 
+  const publish = async (key: string, value: unknown): Promise<unknown> => {
+    assertName("published value", key);
+    const schema = schemaOf(parts.publishedSchemas, "published value", key);
+    const what = `published value "${key}"`;
+    const requestKey = nextKey("publish", publishName(key));
+    const parsed = schema === null ? value : parseWith(schema, value, what);
+    const isLate = schema !== null && parsed instanceof Promise;
+    const written = parts.payloads.write(isLate ? await parsed : parsed, `The ${what}`);
+    return ask({ family: "publish", key: requestKey, value: written });
+  };
+
   const context = {
     run: parts.run,
     log: parts.log,
@@ -125,7 +145,7 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
     waitForSignal: (signal: string, options?: TimeoutOption) =>
       request(() => {
         assertName("signal", signal);
-        const schema = schemaOf(parts.signalSchemas, signal);
+        const schema = schemaOfSignal(parts.signalSchemas, signal);
         const timer = parseTimeout(options);
         return ask({ family: "wait", key: nextKey("wait", waitName(signal)), signal, schema, timer });
       }),
@@ -137,6 +157,9 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
       ),
     start: (workflow: WorkflowRef, input?: unknown, options: StartChildOptions = {}) =>
       request(() => start(workflow, input, options)),
+    publish: (key: string, value: unknown) => request(() => publish(key, value)),
+    onUpdate: (name: string, handler: (payload: unknown, ctx: Context) => unknown) =>
+      parts.updates.register(name, handler, scope, (inner) => createContext(parts, inner)),
     ...createBranching(scope, parts, (inner) => createContext(parts, inner)),
   };
   return context satisfies Record<keyof Context, unknown> as Context;
@@ -160,7 +183,7 @@ const childChecks = {
   tags: checkTags,
 };
 
-function schemaOf(schemas: SignalSchemas | null, signal: string): StandardSchemaV1 | null {
+function schemaOfSignal(schemas: SignalSchemas | null, signal: string): StandardSchemaV1 | null {
   if (schemas === null) return null;
   const schema = Object.hasOwn(schemas, signal) ? schemas[signal] : undefined;
   if (schema !== undefined) return schema;

@@ -36,7 +36,7 @@ export function findDifference(
       ? []
       : [{ seq: event.seq, kind: event.kind, family: meaning.family, key: meaning.key }];
   });
-  const held = requests.filter(({ state }) => state === "held");
+  const held = requests.filter(({ state, family }) => state === "held" && family !== "update");
   const found = held.slice(0, most).map(({ family, key }) => ({ family, key }));
   return { message: writeMessage(expected, found, end), expected, found };
 }

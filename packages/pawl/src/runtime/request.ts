@@ -1,4 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { Payload } from "../core/json.ts";
 import type { Family } from "../core/request-key.ts";
 import type { NewRun } from "../store/run-record.ts";
 import type { StepContext } from "./step-context.ts";
@@ -70,7 +71,36 @@ export interface ChildRequest extends RequestBase {
   childId: string | null;
 }
 
-export type Request = StepRequest | SleepRequest | WaitRequest | StartRequest | ChildRequest;
+/** Answered as soon as it is recorded. */
+export interface PublishRequest extends RequestBase {
+  readonly family: "publish";
+  /** Written, not yet sealed. */
+  readonly value: Payload | null;
+}
+
+/** A handler waits for its next update. In the background: the code does not await it. */
+export interface UpdateRequest extends RequestBase {
+  readonly family: "update";
+  readonly update: string;
+  readonly schema: StandardSchemaV1 | null;
+}
+
+/** What a handler has returned, or thrown. Answered as soon as it is recorded. */
+export interface AnswerRequest extends RequestBase {
+  readonly family: "answer";
+  readonly messageId: string;
+  readonly answer: { readonly output: Payload | null } | { readonly error: unknown };
+}
+
+export type Request =
+  | StepRequest
+  | SleepRequest
+  | WaitRequest
+  | StartRequest
+  | ChildRequest
+  | PublishRequest
+  | UpdateRequest
+  | AnswerRequest;
 
 /** Several branches of the code of which one wins; what the others ask for is withdrawn. */
 export interface Race {

@@ -1,12 +1,15 @@
+import { updateName } from "../core/request-key.ts";
 import type { Topic } from "../store/message.ts";
 import type { RequestId } from "./delivery.ts";
 import { isHeldUp, leaveBranch } from "./race.ts";
-import type { Request, SleepRequest, WaitRequest } from "./request.ts";
+import type { Request, SleepRequest, UpdateRequest, WaitRequest } from "./request.ts";
 
 type TimedRequest = SleepRequest | WaitRequest;
+type MessageRequest = WaitRequest | UpdateRequest;
 
 /** The requests whose answer the code does not have yet, found by what may happen to them next. */
 export interface Requests {
+  /** Without those of the background: handlers that wait for updates. */
   readonly size: number;
   add(request: Request): void;
   find(id: RequestId): Request | undefined;
@@ -18,7 +21,7 @@ export interface Requests {
   timed(): Iterable<TimedRequest>;
   awaitedTopics(): Iterable<Topic>;
   /** The first that may take a message on this topic now. */
-  earliestWait(topic: Topic): WaitRequest | undefined;
+  earliestWait(topic: Topic): MessageRequest | undefined;
   /** Its answer is on the way into the history: nothing else can answer it any more. */
   close(request: Request): void;
   /** The code has its answer. */
@@ -27,17 +30,18 @@ export interface Requests {
 
 export function createRequests(): Requests {
   const unsettled = new Map<string, Request>();
-  const waits = new Map<Topic, Set<WaitRequest>>();
+  const waits = new Map<Topic, Set<MessageRequest>>();
   const timed = new Set<TimedRequest>();
   const children = new Set<Request>();
   let held: Request[] = [];
+  let inBackground = 0;
 
   const idOf = ({ family, key }: RequestId): string => `${family} ${key}`;
 
   const forget = (request: Request): void => {
     children.delete(request);
     if ("dueAt" in request) timed.delete(request);
-    if (request.family !== "wait") return;
+    if (request.family !== "wait" && request.family !== "update") return;
     const topic = topicOf(request);
     const others = waits.get(topic);
     others?.delete(request);
@@ -46,14 +50,15 @@ export function createRequests(): Requests {
 
   return {
     get size() {
-      return unsettled.size;
+      return unsettled.size - inBackground;
     },
     add(request) {
       unsettled.set(idOf(request), request);
       if (request.state === "held") held.push(request);
       if (request.family === "child") children.add(request);
       if (request.family === "sleep" || request.family === "wait") timed.add(request);
-      if (request.family !== "wait") return;
+      if (request.family === "update") inBackground += 1;
+      if (request.family !== "wait" && request.family !== "update") return;
       const topic = topicOf(request);
       waits.set(topic, (waits.get(topic) ?? new Set()).add(request));
     },
@@ -81,11 +86,11 @@ export function createRequests(): Requests {
       request.state = "settled";
       forget(request);
       leaveBranch(request);
-      unsettled.delete(idOf(request));
+      if (unsettled.delete(idOf(request)) && request.family === "update") inBackground -= 1;
     },
   };
 }
 
-function topicOf({ signal }: WaitRequest): Topic {
-  return `signal:${signal}`;
+function topicOf(request: MessageRequest): Topic {
+  return request.family === "wait" ? `signal:${request.signal}` : updateName(request.update);
 }

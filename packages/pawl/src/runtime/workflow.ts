@@ -6,6 +6,7 @@ import {
   checkDuration,
   checkInteger,
   checkName,
+  checkNested,
   checkOneOf,
   checkOptions,
   type Check,
@@ -16,16 +17,30 @@ import {
   type RetryPolicy,
   type WorkflowRetryOptions,
 } from "../core/retry.ts";
-import { isSchema, type SignalSchemas, type WorkflowRef } from "../core/workflow-ref.ts";
+import {
+  isSchema,
+  type PublishedSchemas,
+  type SignalSchemas,
+  type UpdateSchemas,
+  type WorkflowRef,
+} from "../core/workflow-ref.ts";
 import type { Context } from "./context.ts";
 
-export interface WorkflowOptions<Signals extends SignalSchemas = SignalSchemas> {
+export interface WorkflowOptions<
+  Signals extends SignalSchemas = SignalSchemas,
+  Published extends PublishedSchemas = PublishedSchemas,
+  Updates extends UpdateSchemas = UpdateSchemas,
+> {
   /** What runs are stored and found under. */
   readonly name: string;
   /** A whole number from 1. A run keeps the version it was started with. */
   readonly version: number;
   /** The signals it takes, by name. Default: any, unparsed. */
   readonly signals?: Signals;
+  /** What `ctx.publish` shows of it, by key. Default: any, unparsed. */
+  readonly published?: Published;
+  /** The updates that `ctx.onUpdate` handles, by name. Default: any, unparsed. */
+  readonly updates?: Updates;
   /** When the function throws. Default: three attempts, exponential from 1 s to 5 min, with jitter. */
   readonly retry?: WorkflowRetryOptions;
   /**
@@ -45,7 +60,9 @@ export interface WorkflowOptions<Signals extends SignalSchemas = SignalSchemas> 
 export interface ParsedWorkflowOptions<
   Schema extends StandardSchemaV1,
   Signals extends SignalSchemas = SignalSchemas,
-> extends WorkflowOptions<Signals> {
+  Published extends PublishedSchemas = PublishedSchemas,
+  Updates extends UpdateSchemas = UpdateSchemas,
+> extends WorkflowOptions<Signals, Published, Updates> {
   /** Any Standard Schema. */
   readonly input: Schema;
 }
@@ -55,7 +72,9 @@ export interface Workflow<
   Input = never,
   Output = unknown,
   Signals extends SignalSchemas = SignalSchemas,
-> extends WorkflowRef<Input, Output, Signals> {
+  Published extends PublishedSchemas = PublishedSchemas,
+  Updates extends UpdateSchemas = UpdateSchemas,
+> extends WorkflowRef<Input, Output, Signals, Published, Updates> {
   readonly retry: RetryPolicy;
   /** Null: every error is retried. */
   readonly retryIf: ((error: unknown) => boolean) | null;
@@ -79,14 +98,25 @@ export function workflow<
   Schema extends StandardSchemaV1,
   Output,
   Signals extends SignalSchemas = SignalSchemas,
+  Published extends PublishedSchemas = PublishedSchemas,
+  Updates extends UpdateSchemas = UpdateSchemas,
 >(
-  options: ParsedWorkflowOptions<Schema, Signals>,
-  call: (ctx: Context<Signals>, input: StandardSchemaV1.InferOutput<Schema>) => Promise<Output> | Output,
-): Workflow<StandardSchemaV1.InferInput<Schema>, Output, Signals>;
-export function workflow<Output, Input = undefined, Signals extends SignalSchemas = SignalSchemas>(
-  options: WorkflowOptions<Signals> & { readonly input?: undefined },
-  call: (ctx: Context<Signals>, input: Input) => Promise<Output> | Output,
-): Workflow<Input, Output, Signals>;
+  options: ParsedWorkflowOptions<Schema, Signals, Published, Updates>,
+  call: (
+    ctx: Context<Signals, Published, Updates>,
+    input: StandardSchemaV1.InferOutput<Schema>,
+  ) => Promise<Output> | Output,
+): Workflow<StandardSchemaV1.InferInput<Schema>, Output, Signals, Published, Updates>;
+export function workflow<
+  Output,
+  Input = undefined,
+  Signals extends SignalSchemas = SignalSchemas,
+  Published extends PublishedSchemas = PublishedSchemas,
+  Updates extends UpdateSchemas = UpdateSchemas,
+>(
+  options: WorkflowOptions<Signals, Published, Updates> & { readonly input?: undefined },
+  call: (ctx: Context<Signals, Published, Updates>, input: Input) => Promise<Output> | Output,
+): Workflow<Input, Output, Signals, Published, Updates>;
 export function workflow(
   options: WorkflowOptions & { readonly input?: StandardSchemaV1 | undefined },
   call: (ctx: never, input: never) => unknown,
@@ -99,6 +129,8 @@ export function workflow(
     timeoutMs: given.timeout === undefined ? null : parseDuration(given.timeout),
     inputSchema: given.input ?? null,
     signalSchemas: given.signals ?? null,
+    publishedSchemas: given.published ?? null,
+    updateSchemas: given.updates ?? null,
     retry: createRetryPolicy(given.retry),
     retryIf: given.retry?.retryIf ?? null,
     crashLimit: given.onCrash === "fail" ? 0 : (given.crashLimit ?? 5),
@@ -119,7 +151,9 @@ function readWorkflowOptions(options: GivenOptions, call: unknown): GivenOptions
       name: checkName,
       version: checkInteger(1, 2 ** 31 - 1),
       input: checkSchema,
-      signals: checkSignals,
+      signals: checkSchemas,
+      published: checkSchemas,
+      updates: checkEach(checkNested({ input: checkSchema, output: checkSchema }, { required: ["input"] })),
       retry: checkWorkflowRetry,
       timeout: checkDuration,
       queue: checkName,
@@ -140,11 +174,17 @@ function callFault(call: unknown): Fault | null {
 const checkSchema: Check = (value) =>
   isSchema(value) ? null : "must be a Standard Schema, such as one of zod or valibot";
 
-const checkSignals: Check = (value) => {
-  if (typeof value !== "object" || value === null) return "must be an object of schemas";
-  const faults = Object.entries(value).flatMap(([option, schema]): readonly Fault[] => {
-    const fault = nameFault(option) ?? checkSchema(schema);
-    return typeof fault === "string" ? [{ kind: "wrong", option, fault }] : [];
-  });
-  return faults.length === 0 ? null : faults;
-};
+/** An object in which every name is one, and every value is right. */
+function checkEach(check: Check): Check {
+  return (value) => {
+    if (typeof value !== "object" || value === null) return "must be an object of schemas";
+    const faults = Object.entries(value).flatMap(([option, each]): readonly Fault[] => {
+      const found = nameFault(option) ?? check(each) ?? [];
+      if (typeof found === "string") return [{ kind: "wrong", option, fault: found }];
+      return found.map((fault) => ({ ...fault, option: `${option}.${fault.option}` }));
+    });
+    return faults.length === 0 ? null : faults;
+  };
+}
+
+const checkSchemas = checkEach(checkSchema);

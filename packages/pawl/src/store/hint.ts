@@ -5,9 +5,10 @@ import type { RunId } from "../core/ids.ts";
  * - `told`: this run, held by somebody, has unread messages.
  * - `sent`: a caller's transaction stored a message for this run: look whether it wakes it.
  * - `ended`: this run has ended.
+ * - `answered`: this run has answered an update.
  * - `reconnected`: hints may have been lost; look at everything once.
  */
 export type Hint =
   | { readonly kind: "ready"; readonly queue: string }
-  | { readonly kind: "told" | "sent" | "ended"; readonly runId: RunId }
+  | { readonly kind: "told" | "sent" | "ended" | "answered"; readonly runId: RunId }
   | { readonly kind: "reconnected" };

@@ -99,7 +99,7 @@ export interface NewEvent {
   /** …or at this instant. */
   readonly dueAt?: number;
   readonly data: Payload | null;
-  /** The inbox message that this fact consumes. */
+  /** The inbox message that this fact consumes; for `update_answered`, also the one that it answers. */
   readonly takes?: string;
 }
 

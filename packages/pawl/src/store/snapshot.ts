@@ -122,6 +122,8 @@ export interface SnapshotMessage {
   readonly sentAt: number;
   /** The event that took it, 0 for none in particular; null while unread. */
   readonly takenSeq: number | null;
+  /** For updates: the event that answered it. */
+  readonly answerSeq: number | null;
 }
 
 interface SnapshotKey {

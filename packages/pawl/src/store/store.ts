@@ -26,6 +26,7 @@ import type {
   RunPage,
   RunRecord,
 } from "./run-record.ts";
+import type { AnswerRecord, PublishedRecord, Question } from "./showing.ts";
 import type { SignalOrStart, SignalOrStartAnswer } from "./signal-or-start.ts";
 import type {
   Heartbeat,
@@ -122,6 +123,10 @@ export interface Store {
   listAttempts(runId: RunId): Promise<readonly AttemptRecord[]>;
   /** Events after `afterSeq`, in order. */
   loadHistory(runId: RunId, afterSeq: number): Promise<readonly RunEvent[]>;
+  /** The last value that the run published under this key, or under each, in order of keys. */
+  readPublished(runId: RunId, key: string | null): Promise<readonly PublishedRecord[]>;
+  /** What has become of these updates, in order. Cheap: for waiters. */
+  getAnswers(questions: readonly Question[]): Promise<readonly AnswerRecord[]>;
   /** Workers that have not ended, and those that ended lately; newest first. */
   listWorkers(filter: WorkerFilter): Promise<readonly WorkerRecord[]>;
 

@@ -136,6 +136,7 @@ export function hearHints(queues: readonly string[], crew: Crew): (hint: Hint) =
         crew.inboxRelay.sent(hint.runId);
         return;
       case "ended":
+      case "answered":
         return;
       case "reconnected":
         crew.claimLoop.lookAtAll();

@@ -12,6 +12,7 @@ import { describeParking } from "./parking.ts";
 import { describeReading } from "./reading.ts";
 import { describeRepeating } from "./repeating.ts";
 import { describeResting } from "./resting.ts";
+import { describeShowing } from "./showing.ts";
 import { createStoreTest } from "./store-test.ts";
 import { describeSweeping } from "./sweeping.ts";
 import { describeTelling } from "./telling.ts";
@@ -37,6 +38,7 @@ export function describeStore(name: string, createHarness: CreateHarness): void 
     describeResting(test);
     describeSweeping(test);
     describeReading(test);
+    describeShowing(test);
     describeListening(test);
   });
 }

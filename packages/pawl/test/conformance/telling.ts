@@ -21,6 +21,7 @@ export function describeTelling(test: StoreTest): void {
           idempotencyKey: "hook:1",
           sentAt: await world.now(),
           takenSeq: null,
+          answerSeq: null,
         },
       ]);
       expect(await world.store.readInbox(await world.hold(runId))).toMatchObject([{ data }]);

@@ -7,7 +7,7 @@ import type { SchemaName } from "../../src/postgres/schema-name.ts";
  */
 export async function dumpSchema(pool: pg.Pool, schema: SchemaName): Promise<string> {
   const parts: string[] = [`create schema ${schema.quoted};`];
-  for (const query of [types, tables, indexes, functionsIn("views"), views, functionsIn("nothing")]) {
+  for (const query of [types, tables, functionsIn("others"), indexes, views, functionsIn("nothing")]) {
     const { rows } = await pool.query<{ sql: string }>(query, [schema.name]);
     parts.push(...rows.map(({ sql }) => `${withoutOnlyName(sql.trim())};`));
   }
@@ -70,11 +70,11 @@ const views = `
    where n.nspname = $1 and r.relkind = 'v'
    order by r.relname collate "C"`;
 
-/** Those that views call come before them; others may answer rows of a view, and come after. */
-const functionsIn = (users: "views" | "nothing"): string => `
+/** Those that indexes and views call come before them; others may answer rows of a view, and come after. */
+const functionsIn = (users: "others" | "nothing"): string => `
   select replace(pg_get_functiondef(p.oid), 'CREATE OR REPLACE FUNCTION', 'create function') as sql
     from pg_proc p join pg_namespace n on n.oid = p.pronamespace
    where n.nspname = $1
-     and ${users === "views" ? "" : "not "}exists (select 1 from pg_depend d
-                  where d.refobjid = p.oid and d.refclassid = 'pg_proc'::regclass and d.classid = 'pg_rewrite'::regclass)
+     and ${users === "others" ? "" : "not "}exists (select 1 from pg_depend d
+                  where d.refobjid = p.oid and d.refclassid = 'pg_proc'::regclass and d.classid in ('pg_rewrite'::regclass, 'pg_class'::regclass))
    order by p.proname collate "C", pg_get_function_identity_arguments(p.oid)`;

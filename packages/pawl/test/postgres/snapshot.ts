@@ -31,7 +31,7 @@ const queries: Record<keyof StoreSnapshot, string> = {
                   ${ms("due_at")} as "dueAt", worker_id as "workerId", ${payload("data", "notes")} as data
              from {schema}.event order by run_id, seq`,
   inbox: `select run_id as "runId", id, topic, name, ${payload("data", "notes")} as data,
-                 idempotency_key as "idempotencyKey", ${ms("sent_at")} as "sentAt", taken_seq as "takenSeq"
+                 idempotency_key as "idempotencyKey", ${ms("sent_at")} as "sentAt", taken_seq as "takenSeq", answer_seq as "answerSeq"
             from {schema}.inbox order by run_id, id`,
   keys: `select key, run_id as "runId" from {schema}.key order by key collate "C"`,
   workers: `select id, lease_ms as "leaseMs", ${ms("heard_at")} as "heardAt", ${ms("ended_at")} as "endedAt",

@@ -25,7 +25,10 @@ const flaky = workflow({ name: "flaky", version: 1, retry: { attempts: 2, initia
 const nap = workflow({ name: "nap", version: 1 }, async (ctx) => {
   await ctx.sleep("1d");
 });
-const load = workflow({ name: "load", version: 1 }, async () => "loaded");
+const load = workflow({ name: "load", version: 1 }, async (ctx) => {
+  await ctx.publish("rows", 3);
+  return "loaded";
+});
 const mail = workflow({ name: "mail", version: 1, queue: "mail" }, async () => "sent");
 const report = workflow({ name: "report", version: 1 }, async (ctx) => {
   await ctx.call(mail);

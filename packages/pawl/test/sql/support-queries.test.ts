@@ -170,6 +170,7 @@ describe("the ready query", () => {
       "a worker began to execute it",
       "the worker died",
       "a worker began to execute it",
+      "rows was published",
       "completed",
     ]);
   });
