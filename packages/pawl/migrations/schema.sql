@@ -312,7 +312,8 @@ begin
     when 'attempt_crashed' then 'the worker died'
     when 'input_parsed' then 'the input was parsed'
     when 'rescheduled' then 'rescheduled'
-    when 'redriven' then 'redriven'
+    when 'forked' then 'forked from run ' || (p_data ->> 'from')
+    when 'redriven' then case when p_data ->> 'from' = 'start' then 'redriven from the start' else 'redriven' end
     when 'failed' then 'failed' || v_why
     when 'timed_out' then 'timed out'
     else p_kind end;
