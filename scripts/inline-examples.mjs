@@ -17,6 +17,7 @@ const pages = [
   "docs/shapes.md",
   "docs/starting.md",
   "docs/ending.md",
+  "docs/operating.md",
   "docs/seeing.md",
   "docs/options.md",
   "docs/children.md",

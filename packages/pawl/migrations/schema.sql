@@ -294,7 +294,8 @@ begin
     when 'undo_retried' then 'the undo of step ' || p_name || ' is tried again at ' || "pawl".instant_text_v1(p_due_at) || v_why
     when 'undo_completed' then 'step ' || p_name || ' was undone'
     when 'undo_failed' then 'step ' || p_name || ' could not be undone' || v_why
-    when 'redriven' then 'redriven'
+    when 'forked' then 'forked from run ' || (p_data ->> 'from')
+    when 'redriven' then case when p_data ->> 'from' = 'start' then 'redriven from the start' else 'redriven' end
     when 'failed' then 'failed' || v_why
     when 'timed_out' then 'timed out'
     else p_kind end;

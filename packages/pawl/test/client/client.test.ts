@@ -323,16 +323,18 @@ describe("looking at runs", () => {
     expect(await client.get(id)).toMatchObject({ ...told, status: "cancelled" });
   });
 
-  test("what dead letters and redriveAll are asked is checked under their own names", async () => {
+  test("what dead letters and retryAll are asked is checked under their own names", async () => {
     const { client } = createManualWorld();
     await expect(client.deadLetters({ status: "expired" } as never)).rejects.toMatchObject({
       code: "INVALID_OPTION",
       details: { what: "deadLetters", problems: [{ option: "status" }] },
     });
-    await expect(client.redriveAll({ status: "completed", limit: 0 } as never)).rejects.toMatchObject({
+    await expect(client.retryAll({ status: "running", limit: 0 } as never)).rejects.toMatchObject({
       code: "INVALID_OPTION",
-      details: { what: "redriveAll", problems: [{ option: "status" }, { option: "limit" }] },
+      details: { what: "retryAll", problems: [{ option: "status" }, { option: "limit" }] },
     });
+    await expect(client.retryAll({ status: "completed" })).rejects.toMatchObject({ code: "INVALID_OPTION" });
+    expect(await client.retryAll({ status: "completed" }, { from: "start" })).toBe(0);
     expect(await client.redriveAll()).toBe(0);
   });
 

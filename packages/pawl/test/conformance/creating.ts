@@ -82,6 +82,8 @@ export function describeCreating(test: StoreTest): void {
         parentId: null,
         rootId: run.id,
         depth: 0,
+        forkedFrom: null,
+        retry: run.retry,
         epoch: 0,
         attempt: 1,
         workerId: null,

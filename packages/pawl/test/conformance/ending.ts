@@ -282,7 +282,19 @@ export function describeEnding(test: StoreTest): void {
       expect(await world.store.getRun(grandchild)).toMatchObject({ status: "cancelled" });
     });
 
-    for (const status of ["completed", "failed", "expired"] as const) {
+    for (const status of ["cancelled", "timed_out", "failed"] as const) {
+      test(`are asked to stop when it is ${status}, unless they are detached`, async ({ world }) => {
+        const parent = await world.startHeld({ queue: "parents" });
+        const child = await world.startChild(parent.runId);
+        const detached = await world.startChild(parent.runId, { isDetached: true });
+        await world.end(parent, status);
+        expect(await world.store.getRun(child)).toMatchObject({ status: "cancelled" });
+        expect(await world.placeOf(detached)).toMatchObject({ room: "ready", told: false });
+        expect(await world.inbox(detached)).toEqual([]);
+      });
+    }
+
+    for (const status of ["completed", "expired"] as const) {
       test(`live on when it is ${status}`, async ({ world }) => {
         const parent = await world.startHeld({ queue: "parents" });
         const child = await world.startChild(parent.runId);

@@ -150,7 +150,7 @@ export function describeOperating(test: StoreTest): void {
 
     test("children that ended meanwhile are heard of", async ({ world }) => {
       const lease = await world.startHeld({ queue: "parents" });
-      const childId = await world.startChild(lease.runId);
+      const childId = await world.startChild(lease.runId, { isDetached: true });
       await fail(world, lease);
       await world.end(await world.hold(childId), "completed", { output: json(7) });
       expect(await world.inbox(lease.runId)).toEqual([]);
@@ -224,6 +224,89 @@ export function describeOperating(test: StoreTest): void {
       expect(await world.inbox(childId)).toMatchObject([
         { topic: "cancel", sentAt: await world.now(), takenSeq: 4 },
       ]);
+    });
+
+    test("a child that still has to stop counts as cancelled, and is not heard any more", async ({
+      world,
+    }) => {
+      const lease = await world.startHeld({ queue: "parents" });
+      const childId = await world.startChild(lease.runId);
+      const child = await world.hold(childId);
+      await fail(world, lease);
+      await world.store.redrive([lease.runId]);
+      expect(await world.kinds(lease.runId)).toEqual(["failed", "child_ended", "redriven"]);
+      const [, heard] = await world.history(lease.runId);
+      expect(JSON.parse(heard!.data!.json)).toEqual({ id: childId, status: "cancelled", error: null });
+      await world.end(child, "cancelled");
+      expect(await world.inbox(lease.runId)).toMatchObject([{ id: childId, takenSeq: 2 }]);
+    });
+
+    test("a child that was redriven by itself goes on when its parent lives again", async ({ world }) => {
+      const lease = await world.startHeld({ queue: "parents" });
+      const childId = await world.startChild(lease.runId);
+      const child = await world.hold(childId);
+      await fail(world, lease);
+      await world.end(child, "cancelled");
+      await world.store.redrive([childId]);
+      await world.store.redrive([lease.runId]);
+      expect(await world.kinds(lease.runId)).toEqual(["failed", "redriven"]);
+      await world.end(await world.hold(childId));
+      expect(await world.inbox(lease.runId)).toMatchObject([{ id: childId, takenSeq: null }]);
+    });
+
+    test("is done once for an end, however often it is asked for", async ({ world }) => {
+      const lease = await world.startHeld();
+      await fail(world, lease);
+      const endedAt = new Map([[lease.runId, await world.now()]]);
+      const redrive = async () => (await world.store.redrive([lease.runId], { endedAt })).get(lease.runId);
+      expect(await redrive()).toBe("redriven");
+      expect(await redrive()).toBe("live");
+      await world.clock.advance("1s");
+      await fail(world, await world.hold(lease.runId));
+      await world.expectUnchanged(async () => expect(await redrive()).toBe("live"));
+    });
+
+    for (const status of ["completed", "failed", "cancelled"] as const) {
+      test(`from the start, a run that is ${status} lives again, and its history says so`, async ({
+        world,
+      }) => {
+        const lease = await world.startHeld({ key: "k" });
+        await world.record(lease, [event(1, "step_completed", { name: "a" })]);
+        await world.end(lease, status, { output: json(1) });
+        expect(await world.store.redrive([lease.runId], { from: "start" })).toEqual(
+          new Map([[lease.runId, "redriven"]]),
+        );
+        expect(await world.placeOf(lease.runId)).toMatchObject({ room: "ready", lastSeq: 3, attempt: 2 });
+        expect((await world.history(lease.runId)).at(-1)).toMatchObject({
+          kind: "redriven",
+          data: json({ from: "start" }),
+        });
+        expect(await world.store.getRun(lease.runId)).toMatchObject({ output: null, key: "k" });
+        expect((await world.snapshot()).stopped).toEqual([]);
+      });
+    }
+
+    test("from the start, a run hears nothing of the children that it had", async ({ world }) => {
+      const lease = await world.startHeld({ queue: "parents" });
+      const told = await world.startChild(lease.runId, { queue: "told" });
+      await world.end(await world.hold(told));
+      const live = await world.startChild(lease.runId);
+      await world.end(lease);
+      await world.store.redrive([lease.runId], { from: "start" });
+      expect(await world.kinds(lease.runId)).toEqual(["completed", "redriven"]);
+      await world.end(await world.hold(live));
+      const inbox = await world.inbox(lease.runId);
+      expect(inbox.map(({ takenSeq }) => takenSeq)).toEqual([0, 0]);
+    });
+
+    test("a child that lives again from the start is not heard twice", async ({ world }) => {
+      const lease = await world.startHeld({ queue: "parents" });
+      const childId = await world.startChild(lease.runId);
+      await world.end(await world.hold(childId));
+      await world.record(lease, [event(1, "child_ended", { name: "call:child#1", takes: childId })]);
+      await world.store.redrive([childId], { from: "start" });
+      await world.end(await world.hold(childId), "failed");
+      expect(await world.inbox(lease.runId)).toMatchObject([{ id: childId, takenSeq: 1 }]);
     });
 
     test("leaves runs alone that live, have completed, or are not there", async ({ world }) => {

@@ -289,12 +289,18 @@ export function describeSweeping(test: StoreTest): void {
       expect(await world.crash()).toMatchObject({ recovered: 1, failed: 0 });
     });
 
-    test("leaves the children of a failed run alone", async ({ world }) => {
+    test("asks the children of a run that it fails to stop, unless they are detached", async ({ world }) => {
       const runId = await world.start({ queue: "parents" });
       await world.store.begin(await world.hold(runId, { crashLimit: 0 }));
       const childId = await world.startChild(runId);
-      await world.crash();
-      expect(await world.placeOf(childId)).toMatchObject({ room: "ready", told: false });
+      const detachedId = await world.startChild(runId, { isDetached: true });
+      const heldId = await world.startChild(runId, { queue: "held" });
+      await world.hold(heldId);
+      expect(await world.crash()).toMatchObject({ failed: 1, rescued: 0 });
+      expect(await world.store.getRun(childId)).toMatchObject({ status: "cancelled" });
+      expect(await world.placeOf(detachedId)).toMatchObject({ room: "ready", told: false });
+      expect(await world.inbox(heldId)).toMatchObject([{ topic: "cancel", takenSeq: null }]);
+      expect(await world.placeOf(heldId)).toMatchObject({ told: true });
     });
   });
 

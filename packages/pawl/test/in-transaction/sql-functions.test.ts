@@ -321,6 +321,80 @@ describe("pawl.signal and pawl.cancel", () => {
   });
 });
 
+describe("pawl.signal_or_start", () => {
+  const asked =
+    "pawl.signal_or_start('deliver', $1, 'shipped', $2::json, input => '1', idempotency_key => $3)";
+
+  test("stores what the client stores in a transaction", async () => {
+    const [bySql, byClient] = [uniqueKey(), uniqueKey()];
+    const payload = { by: "sea" };
+    const sqlId = await call(asked, bySql, JSON.stringify(payload), "form");
+    const options = { key: byClient, input: 1 as never, signal: "shipped", payload, idempotencyKey: "form" };
+    await inTransaction(shop.pool, async (tx) => {
+      await shop.pawl.signalOrStart(ref("deliver", 1), { ...options, tx });
+      await tx.query("commit");
+    });
+    const { runs } = await shop.pawl.list({ key: byClient });
+    expect(await rowsOf(stored, sqlId)).toEqual(await rowsOf(stored, runs[0]!.id));
+    expect(await rowsOf(inboxOf, sqlId)).toEqual(await rowsOf(inboxOf, runs[0]!.id));
+    expect(await rowsOf(inboxOf, sqlId)).toHaveLength(1);
+  });
+
+  test("signals the run that has the key, each idempotency key once", async () => {
+    const key = uniqueKey();
+    const id = await call(asked, key, "1", "a");
+    expect(await call(asked, key, "1", "a")).toBe(id);
+    expect(await call(asked, key, "2", "b")).toBe(id);
+    expect((await rowsOf(inboxOf, id)).map((row) => row["data"])).toEqual([1, 2]);
+  });
+
+  test("exists only if the transaction commits", async () => {
+    const key = uniqueKey();
+    const client = await shop.pool.connect();
+    await client.query("begin");
+    await client.query(`select ${asked}`, [key, "1", null]);
+    await client.query("rollback");
+    client.release();
+    expect((await shop.pawl.list({ key })).runs).toEqual([]);
+  });
+
+  test("two open transactions start one run, and both signals arrive", async () => {
+    const key = uniqueKey();
+    const [one, other] = [await shop.pool.connect(), await shop.pool.connect()];
+    await Promise.all([one, other].map((client) => client.query("begin")));
+    const first = await one.query(`select ${asked} as id`, [key, "1", null]);
+    const second = other.query(`select ${asked} as id`, [key, "2", null]);
+    await one.query("commit");
+    const id = first.rows[0].id;
+    expect((await second).rows[0].id).toBe(id);
+    await other.query("commit");
+    for (const client of [one, other]) client.release();
+    expect((await rowsOf(inboxOf, id)).map((row) => row["data"])).toEqual([1, 2]);
+  });
+
+  test("starts what a worker executes, with the signal", async () => {
+    const id = await call(asked, uniqueKey(), '"by sea"', null);
+    await shop.pawl.worker({ workflows: [deliver] }).runUntilIdle();
+    expect(await shop.pawl.handle(id).result()).toBe("by sea");
+  });
+
+  test("refuses what the client refuses", async () => {
+    const refused = (expression: string, code: string): Promise<void> =>
+      expect(call(expression)).rejects.toMatchObject({ code });
+    const key = uniqueKey();
+    await refused("pawl.signal_or_start('deliver', null, 'shipped')", "PW003");
+    await refused("pawl.signal_or_start('deliver', 'k', '')", "PW003");
+    await refused("pawl.signal_or_start('', 'k', 'shipped')", "PW003");
+    await refused("pawl.signal_or_start('deliver', 'k', 'shipped', version => 0)", "PW005");
+    await refused(String.raw`pawl.signal_or_start('deliver', 'k', 'shipped', '"\u0000"')`, "PW004");
+    const run = await shop.pawl.start(deliver, undefined, { key, delay: "1d" });
+    await refused(`pawl.signal_or_start('confirm', '${key}', 'shipped')`, "PW002");
+    await run.cancel();
+    await refused(`pawl.signal_or_start('deliver', '${key}', 'shipped')`, "PW006");
+    await refused("pawl.start('confirm', on_conflict => 'reject')", "PW005");
+  });
+});
+
 describe("the functions of the schema", () => {
   test("do the same whatever the search path holds", async () => {
     await inTransaction(shop.pool, async (client) => {

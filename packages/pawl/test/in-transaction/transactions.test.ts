@@ -31,6 +31,8 @@ describe("what is no transaction", () => {
     const run = await shop.pawl.start(deliver);
     await expect(run.signal("shipped", 1, { tx: tx() as never })).rejects.toMatchObject(refusal);
     await expect(run.cancel({ tx: tx() as never })).rejects.toMatchObject(refusal);
+    const asked = { key: uniqueKey(), signal: "shipped", tx: tx() as never };
+    await expect(shop.pawl.signalOrStart(deliver, asked)).rejects.toMatchObject(refusal);
   });
 
   test("a connection that has not begun one is refused", async () => {

@@ -11,6 +11,7 @@ import {
   endValues,
   releaseRuns,
 } from "../../src/postgres/transitions/end-runs.ts";
+import { decodeForked, forkRun, forkValues } from "../../src/postgres/transitions/fork-run.ts";
 import { leaseValues } from "../../src/postgres/transitions/holder-calls.ts";
 import {
   createInTransaction,
@@ -22,6 +23,12 @@ import { decodeParked, parkRuns, parkValues } from "../../src/postgres/transitio
 import { decodeInboxes, readInbox } from "../../src/postgres/transitions/read-inbox.ts";
 import { decodeRecorded, recordEvents, recordValues } from "../../src/postgres/transitions/record-events.ts";
 import {
+  decodeSignalOrStart,
+  signalOrStart,
+  signalOrStartInTransaction,
+  signalOrStartValues,
+} from "../../src/postgres/transitions/signal-or-start.ts";
+import {
   decodeTold,
   tellRuns,
   tellValues,
@@ -31,7 +38,8 @@ import {
 import * as workers from "../../src/postgres/transitions/workers.ts";
 import type { ClaimRequest, Ending, Lease, Parking, Recording } from "../../src/store/lease.ts";
 import type { NewMessage } from "../../src/store/message.ts";
-import type { NewRun, Rescheduling } from "../../src/store/run-record.ts";
+import type { ForkedEvent, NewRun, Rescheduling } from "../../src/store/run-record.ts";
+import type { SignalOrStart } from "../../src/store/signal-or-start.ts";
 import type { RedriveTerms } from "../../src/store/store.ts";
 import type { Heartbeat, NewWorker } from "../../src/store/worker-record.ts";
 
@@ -158,6 +166,22 @@ export const moves = {
   redrive: (name: string, runIds: readonly RunId[], terms: RedriveTerms = {}): Move =>
     move(name, control.redriveRuns, control.redriveValues(shard, runIds, terms), (rows) =>
       Object.fromEntries(control.decodeRedriven(rows)),
+    ),
+  fork: (name: string, run: NewRun, history: readonly ForkedEvent[]): Move =>
+    move(name, forkRun, forkValues(shard, run, history), (rows) => decodeForked(run, rows), {
+      keys: runKeysOf([run]),
+    }),
+  signalOrStart: (name: string, call: SignalOrStart): Move =>
+    move(name, signalOrStart, signalOrStartValues(call), ([row]) => decodeSignalOrStart(row!), {
+      keys: runKeysOf([call.run]),
+    }),
+  signalOrStartInTransaction: (name: string, call: SignalOrStart, isolation: Isolation): Move =>
+    move(
+      name,
+      signalOrStartInTransaction,
+      signalOrStartValues(call),
+      ([row]: readonly { readonly answer: string }[]) => decodeSignalOrStart(JSON.parse(row!.answer)),
+      { isolation, keys: runKeysOf([call.run]) },
     ),
   reschedule: (name: string, rescheduling: Rescheduling): Move =>
     move(name, control.rescheduleRun, control.rescheduleValues(shard, rescheduling), (rows) => rows[0]),

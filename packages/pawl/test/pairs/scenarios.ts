@@ -1,4 +1,4 @@
-import { anyLane, json, leaseMs, type World } from "../conformance/world.ts";
+import { anyLane, event, json, leaseMs, type World } from "../conformance/world.ts";
 import {
   ambientMoves,
   claimMove,
@@ -290,16 +290,18 @@ export const failedFamily: Scenario = {
     const lease = await world.hold(await world.startChild(grandparentId));
     const { runId } = lease;
     const child = await world.hold(await world.startChild(runId));
-    const unbegun = await world.startChild(runId);
+    const unbegun = await world.startChild(runId, { isDetached: true });
     await world.end(lease, "failed", { error: json({ name: "Error", message: "no", code: "E" }) });
     return [
       moves.redrive("redrive it", [runId]),
       moves.redrive("redrive it again", [runId]),
+      moves.redrive("redrive it from the start", [runId], { from: "start" }),
       moves.redrive("redrive all", [unbegun, child.runId, runId]),
       moves.terminate("terminate it", runId),
       moves.terminate("terminate the unbegun child", unbegun),
       moves.end("complete it once more", [await world.ending(lease)]),
       moves.end("complete the child", [await world.ending(child)]),
+      moves.end("fail the child", [await world.ending(child, "failed")]),
       moves.end("end the child as cancelled", [await world.ending(child, "cancelled")]),
       ...tellMoves(world, "it", runId),
       moves.tell("tell the unbegun child to cancel", [world.message(unbegun, "cancel")]),
@@ -318,6 +320,11 @@ export const starts: Scenario = {
     const taken = await world.start({ key: "taken", input });
     const run = (key: string | null, more = input) => world.newRun({ key, input: more });
     const first = run("a");
+    const signalling = (key: string) => {
+      const { runId: _, ...message } = world.message(taken, "signal:a");
+      return { run: run(key), message, boundTo: null };
+    };
+    const forked = { ...event(1, "forked"), at: null, attempt: null, beganAt: null, dueAt: null };
     const delayed = world.newRun({ startAt: (await world.now()) + 1_000 });
     return [
       moves.createRuns("start a run", [world.newRun()]),
@@ -333,6 +340,16 @@ export const starts: Scenario = {
       moves.createInTransaction("start in a transaction", [run("a")], "read committed"),
       moves.createInTransaction("start in a repeatable transaction", [run("a"), run("b")], "repeatable read"),
       moves.createInTransaction("start without a key in a transaction", [run(null)], "repeatable read"),
+      moves.signalOrStart("signal or start under that key", signalling("a")),
+      moves.signalOrStart("signal or start under that key too", signalling("a")),
+      moves.signalOrStart("signal or start under the taken key", signalling("taken")),
+      moves.signalOrStartInTransaction("signal or start in a transaction", signalling("a"), "read committed"),
+      moves.signalOrStartInTransaction(
+        "signal or start under the taken key in a transaction",
+        signalling("taken"),
+        "repeatable read",
+      ),
+      moves.fork("fork under that key", run("a"), [forked]),
       moves.tell("tell the new run to cancel", [world.message(first.id, "cancel")]),
       moves.tell("tell the old run to cancel", [world.message(taken, "cancel")]),
       ...ambientMoves([first.id, taken]),
