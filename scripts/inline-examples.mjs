@@ -19,6 +19,9 @@ const pages = [
   "docs/ending.md",
   "docs/seeing.md",
   "docs/options.md",
+  "docs/steps.md",
+  "docs/sagas.md",
+  "docs/cancelling.md",
 ];
 
 for (const page of pages) {
