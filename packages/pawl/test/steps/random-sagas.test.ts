@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { decode } from "../../src/core/codec.ts";
+import { PawlError } from "../../src/core/error.ts";
 import { workflow } from "../../src/runtime/workflow.ts";
 import { createEngine, type EngineOptions } from "../runtime/engine.ts";
 
@@ -64,9 +65,11 @@ test("a saga that is interrupted anywhere undoes all that happened, the last fir
           const step = ({ hasUndo, ms, flaky, undoFlaky, onCrash }: Part, name: string) =>
             ctx.step(
               name,
-              async ({ attempt }) => {
+              async ({ attempt, signal }) => {
                 calls.set(name, (calls.get(name) ?? 0) + 1);
                 if (ms > 0) await engine.delay(ms);
+                // Its process is dead: what it does then does not happen.
+                if (PawlError.is(signal.reason, "LEASE_LOST")) throw signal.reason;
                 if (attempt <= flaky) throw new Error("not yet");
                 standing.set(name, (standing.get(name) ?? 0) + 1);
                 return name;
