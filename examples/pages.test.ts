@@ -40,6 +40,9 @@ const pages: Readonly<Record<string, number>> = {
   "options.md": 1,
   "children.md": 1,
   "waiting.md": 1,
+  "steps.md": 1,
+  "sagas.md": 1,
+  "cancelling.md": 1,
 };
 const shown = await Promise.all(
   Object.keys(pages).map(async (page) => {

@@ -22,6 +22,9 @@ const pages = [
   "docs/options.md",
   "docs/children.md",
   "docs/waiting.md",
+  "docs/steps.md",
+  "docs/sagas.md",
+  "docs/cancelling.md",
 ];
 
 for (const page of pages) {

@@ -102,8 +102,9 @@ export function createSteps(parts: StepsParts): Steps {
     const { key, terms } = request;
     const past = pasts.of(key);
     request.state = "issued";
-    const isUndoNew = terms.undo !== null && !past.isUndoIntended;
-    if (!isUndoNew && !terms.failsOnCrash) return begin(request);
+    // One that is taken over says nothing new; one that is open and must not be repeated does not come here.
+    const mustBeKnown = terms.undo !== null || terms.failsOnCrash;
+    if (!mustBeKnown || past.isOpen) return begin(request);
     recording.set(key, request);
     const data = describeIntent(terms.undo !== null);
     holding.add({ kind: "step_intended", name: key, attempt: past.attempts + 1, data });

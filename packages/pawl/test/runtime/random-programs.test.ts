@@ -12,6 +12,7 @@ type Program =
       readonly fails: boolean;
       readonly ms: number;
       readonly fatal: number;
+      readonly flaky: number;
     }
   | { readonly kind: "sleep"; readonly ms: number }
   | { readonly kind: "wait"; readonly isSent: boolean; readonly hasTimeout: boolean }
@@ -32,6 +33,8 @@ const leaf: fc.Arbitrary<Program> = fc.oneof(
       ms: fc.constantFrom(0, 0, 0, 500, 5_000),
       /** Fails the whole attempt as long as fewer than this have failed. */
       fatal: fc.constantFrom(0, 0, 0, 0, 0, 0, 1, 2),
+      /** So many of its own attempts fail first. */
+      flaky: fc.constantFrom(0, 0, 0, 1, 2),
     }),
   },
   {
@@ -65,7 +68,7 @@ function programs(...groups: readonly Group[]): fc.Arbitrary<Program> {
   }));
   return tree.map((program) => ({
     kind: "seq",
-    parts: [program, { kind: "step", name: "last", fails: false, ms: 0, fatal: 0 }],
+    parts: [program, { kind: "step", name: "last", fails: false, ms: 0, fatal: 0, flaky: 0 }],
   }));
 }
 
@@ -172,14 +175,26 @@ function interpret(
     expect(isRecorded, `step ${key} runs again`).toBe(false);
   };
 
+  /** The second pause is long enough to park the run. */
+  const retry = {
+    delays: ["1s", "1m"],
+    jitter: false,
+    retryIf: (error: unknown) => (error as Error).message === "flaky",
+  } as const;
+
   const step = (node: Program & { kind: "step" }, number: number) => (ctx: Context) =>
-    ctx.step(node.name, async ({ idempotencyKey }) => {
-      check(idempotencyKey.slice(ctx.run.id.length + 1));
-      if (node.ms > 0) await engine.delay(node.ms);
-      if (countFailures(engine) < node.fatal) throw new Error("fatal");
-      if (node.fails) throw new Error(`step ${number} failed`);
-      return `step ${number}`;
-    });
+    ctx.step(
+      node.name,
+      async ({ idempotencyKey, attempt }) => {
+        check(idempotencyKey.slice(ctx.run.id.length + 1));
+        if (node.ms > 0) await engine.delay(node.ms);
+        if (attempt <= node.flaky) throw new Error("flaky");
+        if (countFailures(engine) < node.fatal) throw new Error("fatal");
+        if (node.fails) throw new Error(`step ${number} failed`);
+        return `step ${number}`;
+      },
+      node.flaky > 0 ? { retry } : {},
+    );
 
   /** Failures are results here: a run of theirs would end in the middle. */
   const observe = async (part: Part, ctx: Context): Promise<unknown> => {

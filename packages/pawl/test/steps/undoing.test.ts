@@ -248,6 +248,28 @@ describe("wherever a worker dies", () => {
   });
 });
 
+test("a step that has failed before is undone in doubt if its worker dies in the next try", async () => {
+  const engine = createEngine();
+  const seen: unknown[] = [];
+  const tested = workflow({ ...options, name: "tested" }, (ctx) =>
+    ctx.step(
+      "pay",
+      async ({ attempt }) => {
+        if (attempt === 1) throw new Error("not yet");
+        await new Promise(() => {});
+      },
+      { retry: { attempts: 2, initial: "1s" }, undo: (_, { inDoubt }) => seen.push(inDoubt) },
+    ),
+  );
+  const id = await engine.start(tested);
+  await engine.pass(2_000);
+  await engine.tell(id, "cancel");
+  await engine.crash();
+  expect([(await engine.end(id)).status, seen]).toEqual(["cancelled", [true]]);
+  const facts = await engine.facts(id);
+  expect(facts.slice(0, 3)).toEqual(["step_intended pay", "step_retried pay", "step_intended pay"]);
+});
+
 describe("an undo that fails", () => {
   const failing = (undo: StepOptions<number>["undo"] & {}, more: StepOptions<number> = {}) =>
     workflow({ ...options, name: "tested" }, async (ctx) => {
