@@ -67,10 +67,11 @@ export function createAgenda(parts: AgendaParts): Agenda {
 
   const startChild = (request: ChildRequest): void => {
     request.state = "issued";
-    const { input, ...terms } = newChild(ids.next(), claimed, request, holding.time.estimate());
-    const child = { ...terms, input: payloads.seal(input, placeOfInput(terms.id)) };
-    request.childId = child.id;
-    holding.add({ kind: "child_started", name: request.key, data: encode({ id: child.id }) }, child);
+    const id = ids.next();
+    const input = payloads.seal(request.child.input, placeOfInput(id));
+    const child = newChild(id, claimed, request, input, holding.time.estimate());
+    request.childId = id;
+    holding.add({ kind: "child_started", name: request.key, data: encode({ id }) }, child);
   };
 
   const receive = async (message: Message, wait: WaitRequest): Promise<void> => {
@@ -146,13 +147,24 @@ type ParsedSignal =
   | { readonly fault: null; readonly seal: () => Message["data"] }
   | { readonly fault: string };
 
-function newChild(id: string, parent: ClaimedRun, { key, child }: ChildRequest, now: number): NewRun {
-  const { timeoutMs, ...terms } = child;
+function newChild(
+  id: string,
+  parent: ClaimedRun,
+  { key, child }: ChildRequest,
+  input: NewRun["input"],
+  now: number,
+): NewRun {
+  const { workflow, version, queue, priority, isRaw, timeoutMs } = child;
   const ownDeadline = timeoutMs === null ? null : now + timeoutMs;
   return {
     ...plainRun,
-    ...terms,
     id,
+    workflow,
+    version,
+    queue,
+    priority,
+    isRaw,
+    input,
     deadlineAt: earliest(parent.deadlineAt, ownDeadline),
     parent: { id: parent.runId, request: key },
   };

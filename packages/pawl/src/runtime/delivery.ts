@@ -114,6 +114,7 @@ function attemptFailed(history: readonly RunEvent[]): number {
  */
 function withoutOpenFailures(history: readonly RunEvent[]): readonly RunEvent[] {
   const boundary = attemptFailed(history);
+  if (boundary === 0) return history;
   const failedAt = new Map<string, number>();
   const handled = new Set(history.flatMap(handledFailures));
   const idOf = (family: Family, key: string): string => `${family} ${key}`;

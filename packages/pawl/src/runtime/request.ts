@@ -61,13 +61,22 @@ type Terms<R> = R extends Request
 /** What a request says of itself. */
 export type RequestTerms = Terms<Request>;
 
+function ignore(): void {}
+
 export function createRequest(terms: RequestTerms): Request {
-  let resolve: (value: unknown) => void = () => {};
-  let reject: (error: Error) => void = () => {};
+  let resolve: (value: unknown) => void = ignore;
+  let reject: (error: Error) => void = ignore;
   const promise = new Promise<unknown>((settleWith, failWith) => {
     resolve = settleWith;
     reject = failWith;
   });
-  const open = { promise, resolve, reject, state: "held", dueAt: null, childId: null };
-  return { ...terms, ...open } as Request;
+  // The terms are the caller's no longer: a copy of each would be a good part of what replay costs.
+  return Object.assign(terms, {
+    promise,
+    resolve,
+    reject,
+    state: "held",
+    dueAt: null,
+    childId: null,
+  }) as Request;
 }
