@@ -6,6 +6,7 @@ import { createMeter, type Measured } from "./meter.ts";
 
 // npm run bench [-- --short] [-- --json]: Pawl on an embedded Postgres with durable settings, one worker process.
 // Rates depend on the machine; calls and WAL bytes do not, and are what to watch.
+// Started by hand, each says how: long-run.ts (10,000 steps, and their replay), fan-out.ts (10,000 children), values.ts, partitioning.ts.
 
 const isShort = process.argv.includes("--short");
 const repetitions = isShort ? 1 : 3;

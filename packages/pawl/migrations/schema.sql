@@ -119,8 +119,6 @@ create table pawl.ready (
   run_id          uuid not null,
   ready_at        timestamp with time zone not null,
   expires_at      timestamp with time zone,
-  offered_to      uuid,
-  offered_until   timestamp with time zone,
   epoch           integer not null,
   last_seq        integer not null,
   attempt         integer not null,

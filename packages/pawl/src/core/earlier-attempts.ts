@@ -22,6 +22,7 @@ function attemptFailed(history: readonly RunEvent[]): number {
  */
 export function withoutOpenFailures(history: readonly RunEvent[]): readonly RunEvent[] {
   const boundary = attemptFailed(history);
+  if (boundary === 0) return history;
   const lifeBegan = history.findLast(({ kind }) => kind === "redriven")?.seq ?? 0;
   const failedAt = new Map<string, number>();
   const handled = new Set(history.flatMap(handledFailures));

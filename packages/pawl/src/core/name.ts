@@ -19,7 +19,9 @@ export function nameFault(name: unknown): string | null {
   if (name === "") return "must not be empty";
   if (name.includes("\0")) return "must not hold NUL characters";
   if (hasLoneSurrogate(name)) return "must be well-formed Unicode";
-  return byteLength(name) > longestBytes ? `must not be longer than ${longestBytes} bytes` : null;
+  // A character takes three bytes at most: few names need be counted.
+  const isLong = 3 * name.length > longestBytes && byteLength(name) > longestBytes;
+  return isLong ? `must not be longer than ${longestBytes} bytes` : null;
 }
 
 /** Half of a character that takes two: cannot be written as UTF-8. */

@@ -107,8 +107,6 @@ create table {schema}.ready (
   run_id          uuid        not null,
   ready_at        timestamptz not null,
   expires_at      timestamptz,                     -- unless it has begun: not claimable any more
-  offered_to      uuid,                            -- a worker that still has the run in its cache
-  offered_until   timestamptz,
   epoch           integer     not null,
   last_seq        integer     not null,
   attempt         integer     not null,

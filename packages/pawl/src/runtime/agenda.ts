@@ -101,19 +101,14 @@ export function createAgenda(parts: AgendaParts): Agenda {
     requests.close(request);
   };
 
-  const startChild = (request: StartRequest | ChildRequest, childTerms: ChildTerms): RunId => {
+  const startChild = (request: StartRequest | ChildRequest, terms: ChildTerms): RunId => {
     request.state = request.family === "start" ? "answering" : "issued";
-    const { input, ...terms } = newChild(
-      ids.next(),
-      claimed,
-      request.key,
-      childTerms,
-      holding.time.estimate(),
-    );
-    const child = { ...terms, input: payloads.seal(input, placeOfInput(terms.id)) };
-    const data = describeStart(child.id, request.family === "start");
+    const id = ids.next();
+    const input = payloads.seal(terms.input, placeOfInput(id));
+    const child = newChild(id, claimed, request.key, { ...terms, input }, holding.time.estimate());
+    const data = describeStart(id, request.family === "start");
     holding.add({ kind: "child_started", name: request.key, data }, child);
-    return child.id;
+    return id;
   };
 
   const receive = async (message: Message, wait: WaitRequest): Promise<void> => {
@@ -203,15 +198,22 @@ type ParsedSignal =
   | { readonly fault: null; readonly seal: () => Message["data"] }
   | { readonly fault: string };
 
-function newChild(id: RunId, parent: ClaimedRun, request: string, child: ChildTerms, now: number): NewRun {
-  const { timeoutMs, ...terms } = child;
+function newChild(id: RunId, parent: ClaimedRun, request: string, terms: ChildTerms, now: number): NewRun {
+  const { workflow, version, queue, priority, tags, isRaw, isDetached, input, timeoutMs } = terms;
   const ownDeadline = timeoutMs === null ? null : now + timeoutMs;
   return {
     ...plainRun,
-    ...terms,
     id,
+    workflow,
+    version,
+    queue,
+    priority,
+    tags,
+    isRaw,
+    isDetached,
+    input,
     // What may outlive its parent may outlive its time.
-    deadlineAt: child.isDetached ? ownDeadline : earliest(parent.deadlineAt, ownDeadline),
+    deadlineAt: isDetached ? ownDeadline : earliest(parent.deadlineAt, ownDeadline),
     parent: { id: parent.runId, request },
   };
 }

@@ -1,4 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { RunId } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
 import type { Family } from "../core/request-key.ts";
 import type { NewRun } from "../store/run-record.ts";
@@ -124,15 +125,26 @@ type Terms<R> = R extends Request
 /** What a request says of itself. */
 export type RequestTerms = Terms<Request>;
 
+function ignore(): void {}
+
 export function createRequest(terms: RequestTerms): Request {
-  let resolve: (value: unknown) => void = () => {};
-  let reject: (error: Error) => void = () => {};
+  let resolve: (value: unknown) => void = ignore;
+  let reject: (error: Error) => void = ignore;
   const promise = new Promise<unknown>((settleWith, failWith) => {
     resolve = settleWith;
     reject = failWith;
   });
   // A rejection that nobody awaits, of a request the code has lost interest in, must not end the process.
   promise.catch(() => {});
-  const open = { promise, resolve, reject, state: "held", branch: null, dueAt: null, childId: null };
-  return { ...open, ...terms } as Request;
+  const { childId = null } = terms as { readonly childId?: RunId };
+  // The terms are the caller's no longer: a copy of each would be a good part of what replay costs.
+  return Object.assign(terms, {
+    promise,
+    resolve,
+    reject,
+    state: "held",
+    branch: null,
+    dueAt: null,
+    childId,
+  }) as Request;
 }
