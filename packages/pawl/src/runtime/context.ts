@@ -61,6 +61,16 @@ export interface Context<Signals extends SignalSchemas = SignalSchemas> {
    * that run in parallel and use the same names each need one, so that every request keeps its name whichever is faster.
    */
   scope<T>(name: string, call: (ctx: Context<Signals>) => Promise<T> | T): Promise<T>;
+  /**
+   * Changes code under running workflows: true where the run may take the new side. A run that comes here for the first
+   * time takes it, and so it does in every later execution. One that was past this place before the change came stays on
+   * the old side. Both sides stay in the code until `pawl.patches` says that no run needs the old one.
+   * @throws {PawlError} `INVALID_NAME`
+   * @example
+   * if (ctx.patch("charge-in-euro")) await ctx.step("charge-euro", chargeEuro);
+   * else await ctx.step("charge", charge);
+   */
+  patch(id: string): boolean;
   /** The time of the last record the code was given, in ms: use it instead of `Date.now()`. */
   now(): number;
   /** In [0, 1), the same in every execution of the run: use it instead of `Math.random()`. */

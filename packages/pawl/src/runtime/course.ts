@@ -14,6 +14,7 @@ import { findDifference, type CodeEnd } from "./difference.ts";
 import { createEnding, patienceMs, type Ending, type EndingParts, type Outcome } from "./ending.ts";
 import { isFailure, meaningOf } from "./fact.ts";
 import { stopError, stopOf } from "./orders.ts";
+import { createPatches, type Patches } from "./patches.ts";
 import { createRequest, type RequestTerms } from "./request.ts";
 import { createRequests } from "./requests.ts";
 import { createRunLog } from "./run-log.ts";
@@ -43,6 +44,7 @@ export class Course {
   readonly #requests = createRequests();
   readonly #agenda: Agenda;
   readonly #ending: Ending;
+  readonly #patches: Patches;
   #codeEnd: CodeEnd | null = null;
   /** What the code sees as the time. */
   #now: number;
@@ -71,6 +73,7 @@ export class Course {
       absorb: (events) => this.#absorb(events),
       handledFailures: () => [...this.#handledFailures],
     });
+    this.#patches = createPatches({ ...parts, isNewGround: () => this.#delivery.isSpent() });
     this.#now = parts.claimed.createdAt;
     this.#isReplaying = parts.history.length > 0;
   }
@@ -139,6 +142,7 @@ export class Course {
       log: createRunLog(log, {}, () => this.#isReplaying),
       random: () => (this.#random ??= createSeededRandom(`${runId}/${this.#delivered}`)),
       now: () => this.#now,
+      patch: (id: string) => this.#isOver() || this.#patches.isNew(id),
       payloads,
     };
     const scope = createScope("", (terms) => this.#ask(terms));
@@ -156,7 +160,7 @@ export class Course {
   }
 
   #ask(terms: RequestTerms): Promise<unknown> {
-    if (this.#outcome !== null || this.#codeEnd !== null) return this.#ignore(terms);
+    if (this.#isOver()) return this.#ignore(terms);
     if (this.#refusal !== null) return Promise.reject(this.#refusal);
     const request = createRequest(terms);
     for (const mark of this.#delivery.ask(request)) {
@@ -169,6 +173,11 @@ export class Course {
     this.#moves += 1;
     this.#parts.bell.ring();
     return request.promise;
+  }
+
+  /** Whatever the code still does concerns nobody. */
+  #isOver(): boolean {
+    return this.#outcome !== null || this.#codeEnd !== null;
   }
 
   /** Nobody will answer: the run is in other hands, or over. */
@@ -293,7 +302,7 @@ export class Course {
       return this.#ending.blockUnreadable(error);
     }
     const isBusy = steps.size > 0 || this.#requests.size === 0;
-    if (holding.hasAnswers || holding.hasTooMany || (holding.hasFacts && isBusy)) return this.#record();
+    if (holding.hasAnswers || holding.hasTooMany || (holding.hasPressing && isBusy)) return this.#record();
     if (isBusy) return this.#rest();
     if (isReleasing()) return null;
     return orders.isPaused ? this.#ending.pause() : this.#park();

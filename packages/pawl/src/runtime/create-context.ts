@@ -21,6 +21,7 @@ export interface ContextParts {
   readonly log: Log;
   readonly random: () => SeededRandom;
   readonly now: () => number;
+  readonly patch: (id: string) => boolean;
   readonly payloads: Payloads;
 }
 
@@ -64,6 +65,10 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
     now: parts.now,
     random: () => parts.random().next(),
     uuid: () => parts.random().uuid(),
+    patch(id: string) {
+      assertName("patch", id);
+      return parts.patch(id);
+    },
 
     step: (name: string, call: (step: StepContext) => unknown) =>
       request(() => {

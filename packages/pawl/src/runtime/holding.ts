@@ -32,6 +32,8 @@ export type ParkTerms = Pick<Parking, "reason" | "dueAt" | "delayMs" | "wants" |
 export interface Holding {
   readonly time: StoreTime;
   readonly hasFacts: boolean;
+  /** Whether any of them is worth a write of its own: a patch waits for the next one. */
+  readonly hasPressing: boolean;
   /** More than fits into one write: some must be recorded before the run can be parked or ended. */
   readonly hasTooMany: boolean;
   /** Whether a gathered fact lets the code go on once it is recorded. */
@@ -190,6 +192,9 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     time,
     get hasFacts() {
       return gathered.length > 0;
+    },
+    get hasPressing() {
+      return gathered.some(({ event }) => event.kind !== "patched");
     },
     get hasAnswers() {
       return gathered.some(
