@@ -76,6 +76,7 @@ export function message(id: string, sentAt: number, more: Partial<SnapshotMessag
     name: null,
     data: null,
     idempotencyKey: null,
+    sentTo: null,
     takenSeq: null,
   };
   return { id, sentAt, ...base, ...more };
@@ -99,6 +100,8 @@ export const endedRun: SnapshotRun = {
   parentRequest: null,
   rootId: run,
   depth: 0,
+  firstId: run,
+  continuedAs: null,
   createdAt: 2,
   status: "completed",
   output: { value: ["p.0#1"] },

@@ -8,9 +8,11 @@ import {
   type SignalsOf,
   type WorkflowRef,
 } from "../core/workflow-ref.ts";
+import { createChains } from "./chains.ts";
 import { createConnection, type ClientDeps } from "./connection.ts";
 import { createEndWatch } from "./end-watch.ts";
 import { createOperating, type RedriveFilter, type RescheduleOptions } from "./operating.ts";
+import { readPatch, readPatchedWorkflow, type PatchView } from "./patch-view.ts";
 import { createReading, type Backlog, type ListFilter, type RunCounts, type RunPage } from "./reading.ts";
 import type { RunHandle } from "./run-handle.ts";
 import { assertRunId, assertText } from "./run-id.ts";
@@ -96,6 +98,11 @@ export interface Client {
   redrive(runId: RunId): Promise<void>;
   /** Redrives all runs that fit, 500 at a time, and answers how many. Default: all dead letters that are no child runs. @throws {PawlError} `INVALID_OPTION` */
   redriveAll(filter?: RedriveFilter): Promise<number>;
+  /**
+   * Which patches the runs of a workflow have come by, the oldest first, and whether the old side of each can go.
+   * @throws {PawlError} `INVALID_OPTION`
+   */
+  patches(workflow: Pick<WorkflowRef, "name" | "version">): Promise<readonly PatchView[]>;
   /** Workers that are registered, and those that ended within the last hour; newest first, 1,000 at most. */
   workers(): Promise<readonly WorkerView[]>;
   /** Whoever still waits for a result gets `CLOSED`. The runs go on. */
@@ -114,9 +121,19 @@ export function createClient(deps: ClientDeps): Client {
   const { store, payloads, call } = connection;
   const ends = createEndWatch(deps);
   const starting = createStarting(connection);
-  const telling = createTelling(connection);
-  const reading = createReading(connection);
-  const operating = createOperating(connection, reading);
+  const chains = createChains(connection);
+  const telling = createTelling(connection, chains);
+  const reading = createReading(connection, chains);
+  const operating = createOperating(connection, reading, chains);
+
+  /** Waits for the end of the run, or of the last one that goes on from it. */
+  const awaitResult = async (runId: RunId, abort: AbortSignal | undefined): Promise<unknown> => {
+    for (let at = runId; ;) {
+      const end = await ends.wait(at, abort);
+      if (end.chainEnd === undefined) return resultOf(at, end, payloads);
+      at = end.chainEnd;
+    }
+  };
 
   const untypedHandle = (runId: RunId, workflow?: WorkflowRef): RunHandle => ({
     id: runId,
@@ -126,7 +143,7 @@ export function createClient(deps: ClientDeps): Client {
       assertRunId(runId);
       // The watch asks the store by itself, and for ever.
       await call(() => Promise.resolve());
-      return resultOf(runId, await ends.wait(runId, abort), payloads);
+      return awaitResult(runId, abort);
     },
     async signal(name, payload, options) {
       assertName("signal", name);
@@ -174,6 +191,10 @@ export function createClient(deps: ClientDeps): Client {
     backlog: () => reading.backlog(),
     ...telling,
     ...operating,
+    async patches(workflow) {
+      const { name, version } = readPatchedWorkflow(workflow);
+      return (await call(() => store.listPatches(name, version))).map(readPatch);
+    },
     async workers() {
       const filter = { endedWithinMs: 3_600_000, limit: 1_000 };
       return (await call(() => store.listWorkers(filter))).map(readWorker);

@@ -4,7 +4,7 @@ import { PawlError } from "../core/error.ts";
 import type { RunId } from "../core/ids.ts";
 import { createLoop, type LoopSeams } from "../core/loop.ts";
 import type { Hint } from "../store/hint.ts";
-import type { RunEnd } from "../store/run-record.ts";
+import type { FoundEnd } from "../store/run-record.ts";
 import type { Store } from "../store/store.ts";
 import { createAbortListeners } from "./abort-listeners.ts";
 
@@ -15,12 +15,12 @@ export interface EndWatch {
    * @throws {PawlError} `RUN_NOT_FOUND`; `CLOSED` when the watch is closed first; the signal's reason when it aborts;
    * what the store answers, but for `STORE_UNAVAILABLE`
    */
-  wait(runId: RunId, signal?: AbortSignal): Promise<RunEnd>;
+  wait(runId: RunId, signal?: AbortSignal): Promise<FoundEnd>;
   close(): Promise<void>;
 }
 
 interface Waiter {
-  settle(end: RunEnd): void;
+  settle(end: FoundEnd): void;
   fail(error: unknown): void;
 }
 

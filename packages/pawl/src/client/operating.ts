@@ -14,6 +14,8 @@ import {
 } from "../core/options.ts";
 import { placeOfMessage } from "../core/payload-codec.ts";
 import { endStatuses } from "../core/run-status.ts";
+import type { RedriveAnswer, Store } from "../store/store.ts";
+import type { Chains } from "./chains.ts";
 import type { Connection } from "./connection.ts";
 import { filterChecks, type ListFilter, type Reading } from "./reading.ts";
 import { assertRunId, ended, notFound } from "./run-id.ts";
@@ -61,7 +63,7 @@ const somethingToDo: Rule = {
       : { kind: "said", option: "at", message: "reschedule needs one of priority, at and delay." },
 };
 
-export function createOperating(connection: Connection, { list }: Reading): Operating {
+export function createOperating(connection: Connection, { list }: Reading, chains: Chains): Operating {
   const { store, storeClock, payloads, call } = connection;
 
   return {
@@ -70,12 +72,18 @@ export function createOperating(connection: Connection, { list }: Reading): Oper
       const fault = reason === undefined ? null : checkReason(reason);
       if (typeof fault === "string") throw invalidOption("terminate", "reason", fault);
       const said = { reason: reason ?? null, terminated: true };
-      const data = payloads.encode(said, placeOfMessage(runId, "cancel"), "The reason");
-      if ((await call(() => store.terminate(runId, data))) === "missing") throw notFound(runId);
+      const end = (id: RunId): ReturnType<Store["terminate"]> => {
+        const data = payloads.encode(said, placeOfMessage(id, "cancel"), "The reason");
+        return call(() => store.terminate(id, data));
+      };
+      const answer = await chains.follow(runId, end, (said) => said === "ended");
+      if (answer === "missing") throw notFound(runId);
     },
     async redrive(runId) {
       assertRunId(runId);
-      const answer = (await call(() => store.redrive([runId]))).get(runId) ?? "missing";
+      const revive = async (id: RunId): Promise<RedriveAnswer> =>
+        (await call(() => store.redrive([id]))).get(id) ?? "missing";
+      const answer = await chains.follow(runId, revive, (said) => said === "completed");
       if (answer === "missing") throw notFound(runId);
       if (answer === "completed") throw ended(runId, "has completed: there is nothing left to do");
     },
@@ -118,7 +126,11 @@ export function createOperating(connection: Connection, { list }: Reading): Oper
       const delayMs = delay === undefined ? undefined : parseDuration(delay);
       const later = delayMs === 0 ? null : delayMs && Math.ceil(storeClock.now() + delayMs);
       const startAt = at === undefined ? later : Math.max(0, at.getTime());
-      const answer = await call(() => store.reschedule({ runId, priority, startAt }));
+      const answer = await chains.follow(
+        runId,
+        (id) => call(() => store.reschedule({ runId: id, priority, startAt })),
+        (said) => said === "ended",
+      );
       if (answer === "missing") throw notFound(runId);
       if (answer === "ended") throw ended(runId, "has ended and cannot be rescheduled");
       if (answer === "begun")

@@ -19,6 +19,10 @@ export interface Run {
   readonly tags: readonly string[];
   readonly parentId: RunId | null;
   readonly rootId: RunId;
+  /** The first run of the chain it is in: its own id unless it goes on from another. */
+  readonly firstId: RunId;
+  /** The run that goes on from this one, which has ended by that. */
+  readonly continuedAs: RunId | null;
   /** Number of the execution it is in, or was in last, from 1. */
   readonly attempt: number;
   /** Who executes it now. */

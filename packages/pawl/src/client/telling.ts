@@ -7,6 +7,7 @@ import { parseWith } from "../core/schema.ts";
 import { assertTransaction, type Transaction } from "../core/transaction.ts";
 import type { SignalSchemas } from "../core/workflow-ref.ts";
 import type { NewMessage, TellAnswer, Topic } from "../store/message.ts";
+import type { Chains } from "./chains.ts";
 import type { Connection } from "./connection.ts";
 import { assertRunId, ended, notFound } from "./run-id.ts";
 
@@ -39,7 +40,7 @@ export const checkReason: Check = (value) =>
     ? null
     : `must be a text of at most ${longestReason} characters`;
 
-export function createTelling(connection: Connection): Telling {
+export function createTelling(connection: Connection, chains: Chains): Telling {
   const { ids, payloads } = connection;
 
   const tell = async (
@@ -50,17 +51,17 @@ export function createTelling(connection: Connection): Telling {
   ): Promise<TellAnswer> => {
     if (tx !== undefined) assertTransaction(topic === "cancel" ? "cancel" : "signal", tx);
     assertRunId(runId);
-    const payload = payloads.encode(data, placeOfMessage(runId, topic), `The payload of ${topic}`);
+    const write = (to: RunId): NewMessage["data"] =>
+      payloads.encode(data, placeOfMessage(to, topic), `The payload of ${topic}`);
+    const written = write(runId);
     const place = connection.placeOf(tx);
     await place.learn();
-    const message: NewMessage = {
-      id: ids.next(),
-      runId,
-      topic,
-      data: payload,
-      idempotencyKey: idempotencyKey ?? null,
-    };
-    const answer = await place.tell(message);
+    const message = { id: ids.next(), topic, idempotencyKey: idempotencyKey ?? null };
+    const send = (to: RunId): Promise<TellAnswer> =>
+      place.tell({ ...message, runId: to, data: to === runId ? written : write(to) });
+    // Inside a transaction the database follows by itself.
+    const isOver = (answer: TellAnswer): boolean => answer === "ended" && tx === undefined;
+    const answer = await chains.follow(runId, send, isOver);
     if (answer === "missing") throw notFound(runId);
     return answer;
   };

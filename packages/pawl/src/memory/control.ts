@@ -88,6 +88,8 @@ function hearChildren(state: State, run: Run): void {
   for (const childId of [...run.childIds].sort(compareText)) {
     const child = runOf(state, childId);
     const { end } = child;
+    // It went on as another, which is a child too.
+    if (child.continuedAs !== null) continue;
     if (end !== null) tellParent(state, run, child, end);
     const message = run.inbox.get(childId);
     if (message === undefined || message.takenSeq !== null) continue;

@@ -8,7 +8,16 @@ import { createRuns } from "./create.ts";
 import { end, release } from "./end.ts";
 import { createHintBox, type Deliver } from "./hint-box.ts";
 import { park } from "./park.ts";
-import { countRuns, getEnds, getRun, listAttempts, listRuns, loadHistory, readBacklog } from "./read.ts";
+import {
+  countRuns,
+  getEnds,
+  getRun,
+  listAttempts,
+  listPatches,
+  listRuns,
+  loadHistory,
+  readBacklog,
+} from "./read.ts";
 import { readInbox, record } from "./record.ts";
 import { takeSnapshot } from "./snapshot.ts";
 import { createState, type State } from "./state.ts";
@@ -76,6 +85,7 @@ export function storeOf(state: State): MemoryStore {
     countRuns: () => transition(() => countRuns(state)),
     readBacklog: (most) => transition(() => readBacklog(state, most)),
     listAttempts: (runId) => transition(() => listAttempts(state, runId)),
+    listPatches: (workflow, version) => transition(() => listPatches(state, workflow, version)),
     loadHistory: (runId, afterSeq) => transition(() => loadHistory(state, runId, afterSeq)),
     listWorkers: (filter) => transition(() => listWorkers(state, filter)),
     subscribe: (listener) => hints.subscribe(listener),

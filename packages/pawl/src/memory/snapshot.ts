@@ -54,6 +54,8 @@ function snapshotRun(run: Run): StoreSnapshot["runs"][number] {
     parentRequest: run.parentRequest,
     rootId: run.rootId,
     depth: run.depth,
+    firstId: run.firstId,
+    continuedAs: run.continuedAs,
     createdAt: run.createdAt,
     status: end?.status ?? null,
     output: snapshotPayload(end?.output ?? null),

@@ -53,6 +53,8 @@ export interface InboxMessage {
   readonly data: Payload | null;
   readonly idempotencyKey: string | null;
   readonly sentAt: number;
+  /** The run it was written for, where that is another. */
+  readonly sentTo: RunId | null;
   /** The event that took it; 0: taken without one; null: unread. */
   takenSeq: number | null;
 }
@@ -87,6 +89,10 @@ export interface Run {
   readonly parentRequest: string | null;
   readonly rootId: RunId;
   readonly depth: number;
+  /** The first run of its chain. */
+  readonly firstId: RunId;
+  /** The run that goes on from this one. */
+  continuedAs: RunId | null;
   readonly createdAt: number;
 
   /** Null once it has ended. */
@@ -98,6 +104,7 @@ export interface Run {
   newestSeq: number;
   readonly inbox: Map<string, InboxMessage>;
   readonly unread: SortedList<InboxMessage>;
+  /** Of the whole chain. */
   readonly idempotencyKeys: Set<string>;
   readonly childIds: Set<RunId>;
 }

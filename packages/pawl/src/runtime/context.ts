@@ -2,7 +2,8 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Duration } from "../core/duration.ts";
 import type { RunId } from "../core/ids.ts";
 import type { Log } from "../core/log.ts";
-import type { SignalSchemas, WorkflowRef } from "../core/workflow-ref.ts";
+import type { InputOf, SignalSchemas, WorkflowRef } from "../core/workflow-ref.ts";
+import type { ContinueOptions } from "./continue-as.ts";
 import type { StepContext } from "./step-context.ts";
 
 /** Which run the code is in. */
@@ -61,6 +62,17 @@ export interface Context<Signals extends SignalSchemas = SignalSchemas> {
    * that run in parallel and use the same names each need one, so that every request keeps its name whichever is faster.
    */
   scope<T>(name: string, call: (ctx: Context<Signals>) => Promise<T> | T): Promise<T>;
+  /**
+   * Ends this run and goes on as a new one of the same workflow: for loops without an end, whose history would grow for
+   * ever. The code stops here, and the promise never settles. The new run has this one's key, parent, tags, queue, deadline
+   * and unread signals, and a handle of this one follows to it. Children that still run are not waited for.
+   * @throws {PawlError} `INVALID_OPTION`, `INVALID_PAYLOAD`, and what the input's schema says
+   * @example
+   * for (let n = 0; n < 100; n++) await ctx.step("poll", poll);
+   * return ctx.continueAs(input);
+   */
+  continueAs<Ref extends WorkflowRef>(input: InputOf<Ref>, workflow: Ref): Promise<never>;
+  continueAs(input?: unknown, options?: ContinueOptions): Promise<never>;
   /**
    * Changes code under running workflows: true where the run may take the new side. A run that comes here for the first
    * time takes it, and so it does in every later execution. One that was past this place before the change came stays on

@@ -1,13 +1,15 @@
 import { idOfChild } from "../core/child-end.ts";
 import type { PawlError } from "../core/error.ts";
-import type { RunEvent } from "../core/event.ts";
+import { findNewerEvent, type RunEvent } from "../core/event.ts";
 import type { Ids } from "../core/ids.ts";
 import { placeOfEvent, placeOfInput } from "../core/payload-codec.ts";
 import { parseWith } from "../core/schema.ts";
 import { createSeededRandom, type SeededRandom } from "../core/seeded-random.ts";
 import type { Timers } from "../core/timers.ts";
+import type { Watch, WatchedPlace } from "../core/watch.ts";
 import { createAgenda, earliest, type Agenda } from "./agenda.ts";
 import { answer } from "./answer.ts";
+import type { ContinuationTerms } from "./continue-as.ts";
 import { createContext } from "./create-context.ts";
 import { createDelivery, type Delivery } from "./delivery.ts";
 import { findDifference, type CodeEnd } from "./difference.ts";
@@ -17,7 +19,7 @@ import { stopError, stopOf } from "./orders.ts";
 import { createPatches, type Patches } from "./patches.ts";
 import { createRequest, type RequestTerms } from "./request.ts";
 import { createRequests } from "./requests.ts";
-import { createRunLog } from "./run-log.ts";
+import { createRunLog, unwatched } from "./run-log.ts";
 import { createScope } from "./scope.ts";
 
 export interface CourseParts extends Omit<EndingParts, "absorb" | "handledFailures"> {
@@ -29,6 +31,7 @@ export interface CourseParts extends Omit<EndingParts, "absorb" | "handledFailur
   /** The worker wants to give the run back. */
   readonly isReleasing: () => boolean;
   readonly cancelRecorded: () => void;
+  readonly watch?: Watch | undefined;
 }
 
 /** Without an answer to tell the store's time, a holder looks at its clock after this long at the latest. */
@@ -50,6 +53,8 @@ export class Course {
   #now: number;
   #random: SeededRandom | null = null;
   #delivered = 0;
+  /** The request that was answered last, in words. */
+  #lastGiven: string | null = null;
   /** The fact delivered last, if it says that something failed. */
   #lastFailure: RunEvent | null = null;
   /** Failures after which the code asked for something else: its course rests on them. */
@@ -80,7 +85,8 @@ export class Course {
 
   async run(): Promise<Outcome> {
     const { holding, settle } = this.#parts;
-    this.#outcome = await this.#prepare();
+    const newer = findNewerEvent(this.#parts.history);
+    this.#outcome = await (newer === null ? this.#prepare() : this.#ending.blockNewer(newer));
     this.#outcome ??= await this.#startCode();
     while (this.#outcome === null) {
       await settle();
@@ -132,34 +138,48 @@ export class Course {
   }
 
   async #startCode(): Promise<Outcome | null> {
-    const { claimed, workflow, log, bell, payloads } = this.#parts;
+    const { claimed, workflow, log, bell, payloads, watch } = this.#parts;
     const { runId, version, attempt, key, parentId } = claimed;
     const read = await this.#readInput();
     if ("outcome" in read) return read.outcome;
-    const parts = {
-      run: { id: runId, workflow: claimed.workflow, version, attempt, key, parentId },
-      signalSchemas: workflow.signalSchemas,
-      log: createRunLog(log, {}, () => this.#isReplaying),
-      random: () => (this.#random ??= createSeededRandom(`${runId}/${this.#delivered}`)),
-      now: () => this.#now,
-      patch: (id: string) => this.#isOver() || this.#patches.isNew(id),
-      payloads,
-    };
-    const scope = createScope("", (terms) => this.#ask(terms));
-    const ctx = createContext(parts, scope);
     const end = (end: CodeEnd): void => {
+      if (this.#codeEnd !== null) return;
       this.#codeEnd = end;
       this.#moves += 1;
       bell.ring();
     };
-    (async () => workflow.call(ctx, read.input))().then(
+    const parts = {
+      run: { id: runId, workflow: claimed.workflow, version, attempt, key, parentId },
+      signalSchemas: workflow.signalSchemas,
+      log: createRunLog(watch === undefined ? log : unwatched(log, watch), {}, () => this.#isReplaying),
+      random: () => (this.#random ??= createSeededRandom(`${runId}/${this.#delivered}`)),
+      now: () => this.#now,
+      patch: (id: string) => this.#isOver() || this.#patches.isNew(id),
+      workflow,
+      continueAs: (terms: ContinuationTerms): Promise<never> => {
+        if (this.#refusal !== null && !this.#isOver()) return Promise.reject(this.#refusal);
+        if (!this.#isOver()) end({ kind: "continued", terms });
+        return new Promise(() => {});
+      },
+      payloads,
+    };
+    const scope = createScope("", (terms) => this.#ask(terms));
+    const ctx = createContext(parts, scope);
+    const call = (): unknown => workflow.call(ctx, read.input);
+    (async () => (watch === undefined ? call() : watch.inside(this.#place(), call)))().then(
       (output) => end({ kind: "returned", output }),
       (error: unknown) => end({ kind: "threw", error }),
     );
     return null;
   }
 
+  #place(): WatchedPlace {
+    const { workflow, version } = this.#parts.claimed;
+    return { workflow, version, step: null };
+  }
+
   #ask(terms: RequestTerms): Promise<unknown> {
+    this.#parts.watch?.asked(`${terms.family} "${terms.key}"`);
     if (this.#isOver()) return this.#ignore(terms);
     if (this.#refusal !== null) return Promise.reject(this.#refusal);
     const request = createRequest(terms);
@@ -225,6 +245,7 @@ export class Course {
     const request = meaning === null ? undefined : this.#requests.find(meaning);
     if (request !== undefined) {
       this.#requests.settle(request);
+      this.#lastGiven = `${request.family} "${request.key}"`;
       try {
         answer(request, event, placeOfEvent(claimed.runId, event), payloads);
       } catch (error) {
@@ -331,7 +352,9 @@ export class Course {
 
   /** A step runs, or the code does: waits until something happens, or is due. Code that does not heed a stop is given up. */
   async #rest(): Promise<Outcome | null> {
-    const { bell, holding, orders, steps, log } = this.#parts;
+    const { bell, holding, orders, steps, log, watch } = this.#parts;
+    if (watch !== undefined && steps.size === 0 && this.#codeEnd === null)
+      watch.strayed(this.#place(), this.#lastGiven);
     if (orders.stop !== null) {
       if (await bell.wait(patienceMs)) return null;
       holding.assertHeld();

@@ -11,6 +11,7 @@ import { parseWith } from "../core/schema.ts";
 import type { SeededRandom } from "../core/seeded-random.ts";
 import { assertWorkflow, type SignalSchemas, type WorkflowRef } from "../core/workflow-ref.ts";
 import type { CallOptions, Context, RunIdentity, TimeoutOption } from "./context.ts";
+import { readContinuation, type ContinuationTerms, type ContinueOptions } from "./continue-as.ts";
 import type { TimerTerms } from "./request.ts";
 import type { Scope } from "./scope.ts";
 import type { StepContext } from "./step-context.ts";
@@ -22,6 +23,10 @@ export interface ContextParts {
   readonly random: () => SeededRandom;
   readonly now: () => number;
   readonly patch: (id: string) => boolean;
+  /** The workflow whose code this is. */
+  readonly workflow: WorkflowRef;
+  /** Ends the code here. */
+  readonly continueAs: (terms: ContinuationTerms) => Promise<never>;
   readonly payloads: Payloads;
 }
 
@@ -95,6 +100,10 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
       }),
     call: (workflow: WorkflowRef, input?: unknown, options: CallOptions = {}) =>
       request(() => call(workflow, input, options)),
+    continueAs: (input?: unknown, to: ContinueOptions | WorkflowRef = {}) =>
+      request(async () =>
+        parts.continueAs(await readContinuation(parts.workflow, parts.payloads, input, to)),
+      ),
     scope: (name: string, call: (ctx: Context) => unknown) =>
       request(async () => {
         assertName("scope", name);
@@ -109,7 +118,7 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
  * Asks at once, so that requests are numbered in the order of the code. A mistake rejects, like any answer; and a
  * rejection that nobody awaits, of a request the code has lost interest in, must not end the process.
  */
-function request(ask: () => Promise<unknown>): Promise<unknown> {
+function request<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
   const answer = (async () => ask())();
   answer.catch(() => {});
   return answer;

@@ -2,16 +2,18 @@ import { cancelError } from "../core/cancel-error.ts";
 import { encode } from "../core/codec.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
+import type { Ids } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
 import type { Log } from "../core/log.ts";
-import { placeOfError, placeOfEvent, placeOfOutput } from "../core/payload-codec.ts";
+import { placeOfError, placeOfEvent, placeOfInput, placeOfOutput } from "../core/payload-codec.ts";
 import type { Payloads } from "../core/payloads.ts";
 import type { Random } from "../core/random.ts";
 import { describeError, revive } from "../core/recorded-error.ts";
-import type { ClaimedRun } from "../store/lease.ts";
+import type { ClaimedRun, Continuation } from "../store/lease.ts";
 import type { RunEnd } from "../store/run-record.ts";
 import { earliest } from "./agenda.ts";
 import type { Bell } from "./bell.ts";
+import type { ContinuationTerms } from "./continue-as.ts";
 import type { CodeEnd, Difference } from "./difference.ts";
 import { describeFailedAttempt } from "./failed-attempt.ts";
 import type { Holding, ParkTerms } from "./holding.ts";
@@ -34,6 +36,8 @@ export interface Ending {
   block(difference: Difference): Promise<Outcome>;
   /** What the run was given, has done or gives cannot be read or written here: leaves it to a process that can. */
   blockUnreadable(error: unknown): Promise<Outcome>;
+  /** A later build has written this fact of its history: leaves it to one that understands it. */
+  blockNewer(event: RunEvent): Promise<Outcome>;
   /** Null: it is to go on after all. */
   pause(): Promise<Outcome | null>;
 }
@@ -47,6 +51,7 @@ export interface EndingParts {
   readonly orders: Orders;
   readonly steps: Steps;
   readonly bell: Bell;
+  readonly ids: Ids;
   readonly random: Random;
   readonly log: Log;
   readonly payloads: Payloads;
@@ -72,10 +77,15 @@ export function createEnding(parts: EndingParts): Ending {
   };
 
   /** The terminal fact is the last, whatever a step that nobody waits for may still bring in. */
-  const end = async (end: RunEnd, data: Payload | null = null): Promise<Outcome> => {
+  const end = async (
+    end: RunEnd,
+    data: Payload | null = null,
+    next: Continuation | null = null,
+  ): Promise<Outcome> => {
     await recordSurplus();
+    if (next !== null) holding.add({ kind: "continued", name: null, data: encode({ id: next.id }) });
     holding.add({ kind: end.status, ...attempt, data });
-    await holding.end(end);
+    await holding.end(end, next);
     return "ended";
   };
 
@@ -84,10 +94,19 @@ export function createEnding(parts: EndingParts): Ending {
     return end({ status: stop, output: null, error });
   };
 
-  const complete = (output: Payload | null): Promise<Outcome> => {
+  const complete = (output: Payload | null, next: Continuation | null = null): Promise<Outcome> => {
     // Whatever still runs has lost a race, and nobody waits for it.
     steps.abort(new PawlError("RUN_ENDED", `Run ${claimed.runId} has completed.`, { runId: claimed.runId }));
-    return end({ status: "completed", output, error: null });
+    return end({ status: "completed", output, error: null }, null, next);
+  };
+
+  const goOn = ({ input, ...terms }: ContinuationTerms): Promise<Outcome> => {
+    const id = parts.ids.next();
+    try {
+      return complete(null, { id, ...terms, input: payloads.seal(input, placeOfInput(id)) });
+    } catch (error) {
+      return blockUnreadable(error);
+    }
   };
 
   /** Logs what has become of it once the store knows: whoever has lost the run keeps silent. */
@@ -211,6 +230,7 @@ export function createEnding(parts: EndingParts): Ending {
         await stepsEnded();
         return stop(ordered);
       }
+      if (end.kind === "continued") return goOn(end.terms);
       const result = encodeResult(end, (output) =>
         payloads.encode(output, placeOfOutput(runId), "The output of the run"),
       );
@@ -224,6 +244,13 @@ export function createEnding(parts: EndingParts): Ending {
     },
     block: (difference) => block(difference, payloads.encode(difference, blockedPlace)),
     blockUnreadable,
+    blockNewer({ seq, kind, format = 1 }) {
+      const message =
+        `A newer Pawl has written event ${seq} of this run (${kind}, format ${format}), which this one does not understand. ` +
+        "Nothing was executed. Upgrade this worker; others that are newer may go on with the run.";
+      const difference = { message, expected: [], found: [] };
+      return block(difference, encode(difference));
+    },
   };
 }
 
@@ -232,7 +259,10 @@ type Result =
   | { readonly kind: "threw"; readonly error: unknown };
 
 /** An output that cannot be written down is a failure. */
-function encodeResult(end: CodeEnd, encodeOutput: (output: unknown) => Payload | null): Result {
+function encodeResult(
+  end: Exclude<CodeEnd, { readonly kind: "continued" }>,
+  encodeOutput: (output: unknown) => Payload | null,
+): Result {
   if (end.kind === "threw") return end;
   try {
     return { kind: "returned", output: encodeOutput(end.output) };

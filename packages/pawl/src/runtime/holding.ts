@@ -9,7 +9,15 @@ import type { Emit } from "../core/pawl-event.ts";
 import { plainPayloads, type Payloads } from "../core/payloads.ts";
 import type { Random } from "../core/random.ts";
 import type { Timers } from "../core/timers.ts";
-import type { ClaimedRun, NewEvent, ParkAnswer, Parking, RecordAnswer, Recording } from "../store/lease.ts";
+import type {
+  ClaimedRun,
+  Continuation,
+  NewEvent,
+  ParkAnswer,
+  Parking,
+  RecordAnswer,
+  Recording,
+} from "../store/lease.ts";
 import type { Message } from "../store/message.ts";
 import type { NewRun, RunEnd } from "../store/run-record.ts";
 import type { Store } from "../store/store.ts";
@@ -43,7 +51,8 @@ export interface Holding {
   /** Records what has gathered, as much as fits, and answers it as it is in the history now. */
   record(): Promise<readonly RunEvent[]>;
   park(terms: ParkTerms): Promise<{ readonly answer: ParkAnswer; readonly events: readonly RunEvent[] }>;
-  end(end: RunEnd): Promise<void>;
+  /** `next`: the run that goes on from it. */
+  end(end: RunEnd, next: Continuation | null): Promise<void>;
   release(): Promise<void>;
   /** Unread messages may be there. */
   readonly isTold: boolean;
@@ -222,10 +231,10 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       const events = written.answer.outcome === "parked" ? [] : await absorb(written);
       return { answer: written.answer, events };
     },
-    async end(end) {
+    async end(end, next) {
       await write(
         "end",
-        (recording) => store.end({ ...recording, ...end }),
+        (recording) => store.end({ ...recording, ...end, ...(next !== null && { next }) }),
         () => report?.ended(end),
       );
     },

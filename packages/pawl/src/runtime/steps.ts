@@ -3,6 +3,7 @@ import type { Probe } from "../core/crash-point.ts";
 import type { Log } from "../core/log.ts";
 import { placeOfEvent } from "../core/payload-codec.ts";
 import type { Payloads } from "../core/payloads.ts";
+import type { Watch } from "../core/watch.ts";
 import type { ClaimedRun } from "../store/lease.ts";
 import type { Fact, Holding } from "./holding.ts";
 import type { StepRequest } from "./request.ts";
@@ -34,6 +35,7 @@ export interface StepsParts {
   readonly log: Log;
   readonly payloads: Payloads;
   readonly clock: Clock;
+  readonly watch?: Watch | undefined;
   /** Called when a step has ended and its fact waits to be recorded, or when it does not begin because the run is lost. */
   readonly ended: () => void;
 }
@@ -49,7 +51,11 @@ export function createSteps(parts: StepsParts): Steps {
     const idempotencyKey = `${claimed.runId}/${key}`;
     const place = placeOfEvent(claimed.runId, { kind: "step_completed", name: key });
     try {
-      const result = await call({ signal: controller.signal, idempotencyKey, attempt: claimed.attempt, log });
+      const context = { signal: controller.signal, idempotencyKey, attempt: claimed.attempt, log };
+      const { workflow, version } = claimed;
+      const result = await (parts.watch === undefined
+        ? call(context)
+        : parts.watch.inside({ workflow, version, step: key }, () => call(context)));
       return { kind: "step_completed", data: payloads.encode(result, place, `The result of step "${key}"`) };
     } catch (error) {
       return { kind: "step_failed", data: payloads.encodeError(error, place) };

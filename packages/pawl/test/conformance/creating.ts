@@ -82,6 +82,8 @@ export function describeCreating(test: StoreTest): void {
         parentId: null,
         rootId: run.id,
         depth: 0,
+        firstId: run.id,
+        continuedAs: null,
         epoch: 0,
         attempt: 1,
         workerId: null,

@@ -9,8 +9,9 @@ import {
 import type {
   AttemptRecord,
   Backlog,
+  FoundEnd,
+  PatchUse,
   RunCount,
-  RunEnd,
   RunFilter,
   RunPage,
   RunRecord,
@@ -27,20 +28,20 @@ export const readClock = transition(
 /** See migrations/0008_read.sql, as for all below. */
 export const loadHistory = transition(
   "load_history",
-  `select seq, kind, name, attempt, data, notes, at_ms, began_ms, due_ms, worker_id
+  `select seq, kind, name, attempt, data, notes, at_ms, began_ms, due_ms, worker_id, format
      from {schema}.load_history_v1($1, $2, $3)`,
 );
 
 export const readEnds = transition(
   "read_ends",
-  `select id, status, output, output_notes, error, error_notes
+  `select id, status, output, output_notes, error, error_notes, chain_end
      from {schema}.read_ends_v1($1, $2)`,
 );
 
 const msColumn = (column: string): string =>
   `floor(extract(epoch from ${column}_at) * 1000)::float8 as ${column}_ms`;
 
-const recordColumns = `id, workflow, version, queue, priority, status, key, tags, parent_id, root_id, depth, epoch, attempt,
+const recordColumns = `id, workflow, version, queue, priority, status, key, tags, parent_id, root_id, depth, first_id, continued_as, epoch, attempt,
           worker_id, park_reason, wants,
           ${["due", "created", "start", "expires", "deadline", "ended"].map(msColumn).join(", ")},
           input::text as input, input_notes::text as input_notes, output::text as output,
@@ -72,6 +73,12 @@ export const readBacklog = transition(
      from {schema}.backlog_v1($1, $2)`,
 );
 
+/** See migrations/0011_continue.sql. */
+export const readPatches = transition(
+  "read_patches",
+  "select patch, since_ms, runs, older_runs, newer_runs from {schema}.read_patches_v1($1, $2, $3)",
+);
+
 export const readAttempts = transition(
   "read_attempts",
   `select seq, attempt, outcome, will_retry, ${["began", "ended"].map(msColumn).join(", ")}, worker_id, host, pid,
@@ -90,6 +97,15 @@ export interface EventRow extends Row {
   readonly began_ms: number | null;
   readonly due_ms: number | null;
   readonly worker_id: string | null;
+  readonly format: number | null;
+}
+
+export interface PatchRow extends Row {
+  readonly patch: string;
+  readonly since_ms: number;
+  readonly runs: number;
+  readonly older_runs: number;
+  readonly newer_runs: number;
 }
 
 export interface EndRow extends Row {
@@ -99,6 +115,7 @@ export interface EndRow extends Row {
   readonly output_notes: string | null;
   readonly error: string | null;
   readonly error_notes: string | null;
+  readonly chain_end: string | null;
 }
 
 export interface RunRow extends Row {
@@ -113,6 +130,8 @@ export interface RunRow extends Row {
   readonly parent_id: string | null;
   readonly root_id: string;
   readonly depth: number;
+  readonly first_id: string;
+  readonly continued_as: string | null;
   readonly epoch: number;
   readonly attempt: number;
   readonly worker_id: string | null;
@@ -225,15 +244,22 @@ export function decodeEvent(row: EventRow): RunEvent {
     dueAt: row.due_ms,
     workerId: row.worker_id,
     data: payloadOf(row.data, row.notes),
+    ...(row.format !== null && { format: row.format }),
   };
 }
 
-export function decodeEnd(row: EndRow): RunEnd | null {
+export function decodePatch(row: PatchRow): PatchUse {
+  const { patch, since_ms: since, runs, older_runs: olderRuns, newer_runs: newerRuns } = row;
+  return { patch, since, runs, olderRuns, newerRuns };
+}
+
+export function decodeEnd(row: EndRow): FoundEnd | null {
   if (row.status === null) return null;
   return {
     status: row.status,
     output: payloadOf(row.output, row.output_notes),
     error: payloadOf(row.error, row.error_notes),
+    ...(row.chain_end !== null && { chainEnd: row.chain_end }),
   };
 }
 
@@ -250,6 +276,8 @@ export function decodeRunRecord(row: RunRow): RunRecord {
     parentId: row.parent_id,
     rootId: row.root_id,
     depth: row.depth,
+    firstId: row.first_id,
+    continuedAs: row.continued_as,
     epoch: row.epoch,
     attempt: row.attempt,
     workerId: row.worker_id,
