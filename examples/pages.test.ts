@@ -43,6 +43,7 @@ const pages: Readonly<Record<string, number>> = {
   "steps.md": 1,
   "sagas.md": 1,
   "cancelling.md": 1,
+  "changing-code.md": 5,
 };
 const shown = await Promise.all(
   Object.keys(pages).map(async (page) => {

@@ -25,6 +25,7 @@ const pages = [
   "docs/steps.md",
   "docs/sagas.md",
   "docs/cancelling.md",
+  "docs/changing-code.md",
 ];
 
 for (const page of pages) {

@@ -76,6 +76,7 @@ export function message(id: string, sentAt: number, more: Partial<SnapshotMessag
     name: null,
     data: null,
     idempotencyKey: null,
+    sentTo: null,
     takenSeq: null,
     answerSeq: null,
   };
@@ -102,6 +103,8 @@ export const endedRun: SnapshotRun = {
   depth: 0,
   isDetached: false,
   forkedFrom: null,
+  firstId: run,
+  continuedAs: null,
   createdAt: 2,
   status: "completed",
   output: { value: ["p.0#1"] },

@@ -235,6 +235,7 @@ export function observeStore(store: Store, process: string, observer: StoreObser
     countRuns: (most) => store.countRuns(most),
     readBacklog: (most) => store.readBacklog(most),
     listAttempts: (runId) => store.listAttempts(runId),
+    listPatches: (workflow, version) => store.listPatches(workflow, version),
     async loadHistory(runId, afterSeq) {
       const events = await store.loadHistory(runId, afterSeq);
       const facts = events.map(({ seq, kind, name, data }) => ({

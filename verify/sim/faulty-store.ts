@@ -126,6 +126,7 @@ export function createFaultyStore(store: Store, link: StoreLink): Store {
     countRuns: (most) => call("countRuns", () => store.countRuns(most)),
     readBacklog: (most) => call("readBacklog", () => store.readBacklog(most)),
     listAttempts: (runId) => call("listAttempts", () => store.listAttempts(runId)),
+    listPatches: (workflow, version) => call("listPatches", () => store.listPatches(workflow, version)),
     listRuns: (filter) => call("listRuns", () => store.listRuns(filter)),
     loadHistory: (runId, afterSeq) => call("loadHistory", () => store.loadHistory(runId, afterSeq)),
     readPublished: (runId, key) => call("readPublished", () => store.readPublished(runId, key)),

@@ -11,6 +11,8 @@ create table {schema}.run (
   parent_id       uuid,
   root_id         uuid,                            -- null: the run is its own root
   forked_from     uuid,                            -- the run whose history it began with
+  first_id        uuid,                            -- the run whose chain this one goes on; null: it went on from none
+  continued_as    uuid,                            -- the run that goes on from this one, which has ended by that
   created_at      timestamptz not null,
   start_at        timestamptz,                     -- not claimable before; null: at once
   expires_at      timestamptz,                     -- ends as expired unless begun by then
@@ -47,6 +49,8 @@ create table {schema}.run (
 
 -- Serves: cancelling the children of a run, listing them.
 create index run_parent on {schema}.run (parent_id) where parent_id is not null;
+-- Serves: the run at the end of a chain. There is one in each.
+create unique index run_chain on {schema}.run (first_id, shard) where first_id is not null and continued_as is null;
 
 -- The runs that ended otherwise than by completing: few, and asked for most.
 create table {schema}.stopped (
@@ -169,6 +173,7 @@ create table {schema}.event (
   seq             integer     not null,
   attempt         integer,
   shard           smallint    not null,
+  format          smallint,                        -- what its kind and data mean; null: 1, the first
   kind            text        not null,
   name            text,
   data            json,
@@ -184,11 +189,15 @@ create table {schema}.event (
 
 -- Serves: what happened lately, over all runs.
 create index event_at on {schema}.event using brin (at);
+-- Serves: patches.
+create index event_patched on {schema}.event (name, run_id) where kind = 'patched';
 
 -- What others tell a run. Kept after it was taken, so that its idempotency key holds.
 create table {schema}.inbox (
   run_id          uuid        not null,
   id              uuid        not null,
+  chain_id        uuid,                            -- the first run of the chain that its run goes on; null: it goes on none
+  sent_to         uuid,                            -- the run it was written for, which went on as this one; null: this one
   sent_at         timestamptz not null,
   taken_seq       integer,                         -- the event that took it; 0: taken without one; null: unread
   answer_seq      integer,                         -- for updates: the event that answered it
@@ -201,8 +210,9 @@ create table {schema}.inbox (
   primary key (run_id, id, shard)
 );
 
--- Serves: tell (a repeated send is one message).
-create unique index inbox_idempotency on {schema}.inbox (run_id, idempotency_key, shard) where idempotency_key is not null;
+-- Serves: tell (a repeated send is one message, whichever run of a chain it was sent to).
+create unique index inbox_idempotency on {schema}.inbox (coalesce(chain_id, run_id), idempotency_key, shard)
+  where idempotency_key is not null;
 -- Serves: the one predicate, read_inbox.
 create index inbox_unread on {schema}.inbox (run_id, topic) where taken_seq is null;
 

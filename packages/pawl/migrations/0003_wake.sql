@@ -17,6 +17,7 @@ $$;
 
 -- Ends runs that are in no room any more: the run's row, its parent's message, the hint. Answers the live parents to wake.
 -- p_epochs, p_attempts: as they were in the room, for a redrive to go on from.
+-- A run that goes on as another one has nothing to tell its parent.
 -- A child that was redriven ends again: its parent hears of that unless it has heard of the earlier end.
 create function {schema}.finish_runs_v1(
   p_shard smallint, p_now timestamptz, p_runs uuid[], p_epochs integer[], p_attempts integer[], p_statuses text[],
@@ -42,7 +43,8 @@ begin
            error = t.error::json, error_notes = t.error_notes::json, ended_at = p_now, epoch = t.epoch, attempt = t.attempt
       from target t
      where r.ctid = t.place
-    returning r.id, r.parent_id, r.parent_request, r.status, r.output, r.output_notes, r.error, r.error_notes
+    returning r.id, r.first_id, r.continued_as, r.parent_id, r.parent_request, r.status, r.output, r.output_notes, r.error,
+              r.error_notes
   ), stopped as (
     insert into {schema}.stopped (shard, run_id, ended_at, status, error_code)
     select p_shard, d.id, p_now, d.status, left(d.error ->> 'code', 255)
@@ -51,9 +53,10 @@ begin
   ), told as (
     insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data, notes)
     select p_shard, d.parent_id, d.id, p_now, 'child', d.parent_request,
-           {schema}.child_end_v1(d.id, d.status, d.output, d.error), {schema}.child_notes_v1(d.output_notes, d.error_notes)
+           {schema}.child_end_v1(d.id, d.first_id, d.status, d.output, d.error),
+           {schema}.child_notes_v1(d.output_notes, d.error_notes)
       from done d
-     where d.parent_id is not null
+     where d.parent_id is not null and d.continued_as is null
        and exists (select 1 from {schema}.run parent
                     where parent.shard = p_shard and parent.id = d.parent_id and parent.status is null
                    offset 0)
@@ -70,12 +73,17 @@ begin
 end
 $$;
 
--- What a parent is told of a child's end. One that returned nothing has no output.
-create function {schema}.child_end_v1(p_id uuid, p_status text, p_output json, p_error json)
+-- What a parent is told of a child's end. One that returned nothing has no output. One that went on from the run that the
+-- parent had started says so.
+create function {schema}.child_end_v1(p_id uuid, p_first uuid, p_status text, p_output json, p_error json)
 returns json
 language plpgsql immutable
 as $$
 begin
+  if p_first is not null then
+    return case when p_output is null then json_build_object('id', p_id, 'first', p_first, 'status', p_status, 'error', p_error)
+                else json_build_object('id', p_id, 'first', p_first, 'status', p_status, 'output', p_output, 'error', p_error) end;
+  end if;
   if p_output is null then
     return json_build_object('id', p_id, 'status', p_status, 'error', p_error);
   end if;

@@ -142,7 +142,7 @@ $$;
 -- All unread messages of held runs, oldest first, and clears told. Answers a first row (message_id null) for each held run.
 -- Locks: lease rows, in id order. Index: lease_pkey, inbox_unread.
 create function {schema}.read_inbox_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
-returns table (run_id uuid, message_id uuid, topic text, name text, data text, notes text, sent_ms float8)
+returns table (run_id uuid, message_id uuid, topic text, name text, data text, notes text, sent_ms float8, sent_to uuid)
 language plpgsql
 set search_path = pg_catalog
 set lock_timeout = '250ms'
@@ -155,9 +155,10 @@ declare
 begin
   update {schema}.lease l set told = false where l.shard = p_shard and l.run_id = any (v_held) and l.told;
 
-  return query select h, null::uuid, null, null, null, null, null::float8 from unnest(v_held) h;
+  return query select h, null::uuid, null, null, null, null, null::float8, null::uuid from unnest(v_held) h;
   return query
-  select i.run_id, i.id, i.topic, i.name, i.data::text, i.notes::text, floor(extract(epoch from i.sent_at) * 1000)::float8
+  select i.run_id, i.id, i.topic, i.name, i.data::text, i.notes::text, floor(extract(epoch from i.sent_at) * 1000)::float8,
+         i.sent_to
     from {schema}.inbox i
    where i.shard = p_shard and i.run_id = any (v_held) and i.taken_seq is null
    order by i.sent_at, i.id;
@@ -174,7 +175,7 @@ create function {schema}.park_runs_v1(
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
   e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
 returns table (run_id uuid, outcome text, told boolean, seq integer, due_ms float8, now_ms float8,
-               message_id uuid, topic text, name text, data text, notes text, sent_ms float8)
+               message_id uuid, topic text, name text, data text, notes text, sent_ms float8, sent_to uuid)
 language plpgsql
 set search_path = pg_catalog
 set lock_timeout = '250ms'
@@ -275,7 +276,7 @@ begin
   select i.run_id,
          case when l.told is null then 'parked' when i.run_id = any (v_told) then 'told' else 'due' end,
          coalesce(l.told, false), null::integer, floor(extract(epoch from i.due_at) * 1000)::float8, v_now_ms,
-         null::uuid, null, null, null, null, null::float8
+         null::uuid, null, null, null, null, null::float8, null::uuid
     from unnest(p_runs, v_due) i (run_id, due_at)
     left join lateral (
       select l.told
@@ -286,7 +287,7 @@ begin
   if e_delay_ms is not null or e_due_ms is not null then
     return query
     select e.run_id, null, null::boolean, e.seq, floor(extract(epoch from e.due_at) * 1000)::float8, v_now_ms,
-           null::uuid, null, null, null, null, null::float8
+           null::uuid, null, null, null, null, null::float8, null::uuid
       from unnest(e_runs, e_seqs, e_kinds) n (run_id, seq, kind)
      cross join lateral (
        select e.run_id, e.seq, e.due_at
@@ -298,7 +299,7 @@ begin
   if v_told is not null then
     return query
     select i.run_id, null, null::boolean, null::integer, null::float8, v_now_ms, i.id, i.topic, i.name, i.data::text, i.notes::text,
-           floor(extract(epoch from i.sent_at) * 1000)::float8
+           floor(extract(epoch from i.sent_at) * 1000)::float8, i.sent_to
       from {schema}.inbox i
      where i.shard = p_shard and i.run_id = any (v_told) and i.taken_seq is null
      order by i.sent_at, i.id;
@@ -306,13 +307,14 @@ begin
 end
 $$;
 
--- Ends held runs: facts, result, the parent's message and wake-up, a cancel for the children of what was stopped or failed.
+-- Ends held runs: facts, result, the parent's message and wake-up, a cancel for the children of what was stopped or failed;
+-- p_next: the runs that go on from them, see continue_runs_v1.
 -- Answers the runs ended; one without a row has lost its lease. Fails with 40001 if it must be tried again.
 -- Locks: run rows of these runs, their parents and stopped children, then lease rows of all of them, each in id order.
 -- Index: run_pkey, run_parent, lease_pkey, event_pkey.
 create function {schema}.end_runs_v1(
   p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_statuses text[],
-  p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[], p_children json,
+  p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[], p_children json, p_next json,
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
   e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
 returns table (run_id uuid)
@@ -330,6 +332,7 @@ declare
   v_held uuid[];
   v_lost uuid[];
   v_attempts integer[];
+  v_next uuid[];
   v_now timestamptz;
 begin
   v_parents := {schema}.parents_of_v1(p_shard, p_runs);
@@ -366,6 +369,9 @@ begin
         select l.attempt from {schema}.lease l where l.shard = p_shard and l.run_id = i.run_id offset 0) l on true
      order by i.place);
   delete from {schema}.lease l where l.shard = p_shard and l.run_id = any (v_held);
+  if p_next is not null then
+    v_next := {schema}.continue_runs_v1(p_shard, v_now, p_next, v_lost);
+  end if;
 
   if v_lost is null then
     v_parents := {schema}.finish_runs_v1(p_shard, v_now, p_runs, p_epochs, v_attempts, p_statuses, p_outputs, p_output_notes,
@@ -384,7 +390,7 @@ begin
   if v_children is not null then
     v_parents := v_parents || {schema}.cancel_children_v1(p_shard, v_now, v_children, v_held);
   end if;
-  perform {schema}.wake_runs_v1(p_shard, v_now, v_parents);
+  perform {schema}.wake_runs_v1(p_shard, v_now, v_parents || v_next);
 
   return query select h from unnest(v_held) h;
 end

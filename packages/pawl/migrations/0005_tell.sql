@@ -27,13 +27,15 @@ begin
   v_now := {clock};
 
   with stored as (
-    insert into {schema}.inbox (shard, run_id, id, sent_at, topic, idempotency_key, data, notes)
-    select p_shard, m.run_id, m.id, {clock}, m.topic, m.key, m.data::json, m.notes::json
+    insert into {schema}.inbox (shard, run_id, id, chain_id, sent_at, topic, idempotency_key, data, notes)
+    select p_shard, m.run_id, m.id, r.first_id, {clock}, m.topic, m.key, m.data::json, m.notes::json
       from unnest(p_ids, p_runs, p_topics, p_data, p_notes, p_keys) with ordinality
            m (id, run_id, topic, data, notes, key, place)
-     where exists (select 1 from {schema}.run r
-                    where r.shard = p_shard and r.id = m.run_id and r.status is null
-                   offset 0)
+     cross join lateral (
+       select r.first_id
+         from {schema}.run r
+        where r.shard = p_shard and r.id = m.run_id and r.status is null
+       offset 0) r
      order by m.place
     on conflict do nothing
     returning id
@@ -47,11 +49,12 @@ begin
               when exists (select 1 from {schema}.inbox i
                             where i.shard = p_shard and i.run_id = m.run_id and i.id = m.id offset 0) then 'accepted'
               when exists (select 1 from {schema}.inbox i
-                            where i.shard = p_shard and i.run_id = m.run_id and i.idempotency_key = m.key offset 0) then 'duplicate'
+                            where i.shard = p_shard and coalesce(i.chain_id, i.run_id) = coalesce(r.first_id, r.id)
+                              and i.idempotency_key = m.key offset 0) then 'duplicate'
               else 'ended' end
     from unnest(p_ids, p_runs, p_keys) m (id, run_id, key)
     left join lateral (
-      select r.id
+      select r.id, r.first_id
         from {schema}.run r
        where r.shard = p_shard and r.id = m.run_id
       offset 0) r on true;
@@ -64,6 +67,7 @@ end
 $$;
 
 -- Stores a message inside a caller's own transaction: only inserts and notifies, locks no run. The hint leads to wake_told.
+-- What was sent to a run that went on as another goes to the one at the end of its chain.
 create function {schema}.tell_in_transaction_v1(
   p_shard smallint, p_id uuid, p_run uuid, p_topic text, p_data text, p_notes text, p_key text)
 returns text
@@ -73,29 +77,40 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
 declare
+  v_run uuid := p_run;
   v_status text;
+  v_first uuid;
+  v_next uuid;
 begin
-  select r.status into v_status from {schema}.run r where r.shard = p_shard and r.id = p_run;
+  select r.status, r.first_id, r.continued_as into v_status, v_first, v_next
+    from {schema}.run r where r.shard = p_shard and r.id = v_run;
   if not found then
     return 'missing';
   end if;
+  if v_next is not null then
+    v_first := coalesce(v_first, p_run);
+    select r.id, r.status into v_run, v_status
+      from {schema}.run r where r.shard = p_shard and r.first_id = v_first and r.continued_as is null;
+  end if;
   if v_status is not null then
     return case when exists (select 1 from {schema}.inbox i
-                              where i.shard = p_shard and i.run_id = p_run and i.idempotency_key = p_key)
+                              where i.shard = p_shard and coalesce(i.chain_id, i.run_id) = coalesce(v_first, v_run)
+                                and i.idempotency_key = p_key)
                 then 'duplicate' else 'ended' end;
   end if;
-  insert into {schema}.inbox (shard, run_id, id, sent_at, topic, idempotency_key, data, notes)
-  values (p_shard, p_run, p_id, {clock}, p_topic, p_key, p_data::json, p_notes::json)
+  insert into {schema}.inbox (shard, run_id, id, chain_id, sent_to, sent_at, topic, idempotency_key, data, notes)
+  values (p_shard, v_run, p_id, v_first, nullif(p_run, v_run), {clock}, p_topic, p_key, p_data::json, p_notes::json)
   on conflict do nothing;
   if not found then
     return 'duplicate';
   end if;
-  perform {schema}.hint_runs_v1('s', array[p_run]);
+  perform {schema}.hint_runs_v1('s', array[v_run]);
   return 'accepted';
 end
 $$;
 
--- Looks at these runs' inboxes again: a message was stored without waking. Locks and indexes as tell_runs.
+-- Looks at these runs' inboxes again: a message was stored without waking. One whose run went on as another before it was
+-- committed is passed on. Locks and indexes as tell_runs, and the runs at the ends of chains.
 create function {schema}.wake_told_v1(p_shard smallint, p_runs uuid[])
 returns void
 language plpgsql
@@ -105,13 +120,14 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
 declare
-  v_locked uuid[] := p_runs || {schema}.parents_of_v1(p_shard, p_runs);
+  v_locked uuid[] := p_runs || {schema}.parents_of_v1(p_shard, p_runs) || {schema}.chain_ends_v1(p_shard, p_runs);
   v_wake uuid[];
 begin
   perform 1 from (select 1 from {schema}.run r
                    where r.shard = p_shard and r.id = any (v_locked)
                    order by r.id for no key update) r;
-  v_wake := array(select r.id from {schema}.run r where r.shard = p_shard and r.id = any (p_runs) and r.status is null);
+  v_wake := array(select r.id from {schema}.run r where r.shard = p_shard and r.id = any (p_runs) and r.status is null)
+         || {schema}.forward_messages_v1(p_shard, p_runs, v_locked);
   if v_wake <> '{}' then
     perform {schema}.wake_runs_v1(p_shard, {clock}, v_wake);
   end if;

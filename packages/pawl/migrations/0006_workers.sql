@@ -1,6 +1,7 @@
 -- Workers: who is alive, and recovery from those who are not.
 
--- Locks: what it inserts. An id that exists is left alone.
+-- A worker that is new here may have the code that blocked runs wait for: they are tried again at once.
+-- Locks: what it inserts, parked rows (skip locked). An id that exists is left alone.
 create function {schema}.register_worker_v1(
   p_worker uuid, p_lease_ms integer, p_host text, p_pid integer, p_queues text[], p_concurrency integer,
   p_workflows text[], p_settings json)
@@ -12,6 +13,9 @@ begin
   insert into {schema}.worker (id, started_at, heard_at, lease_ms, host, pid, queues, concurrency, workflows, settings)
   values (p_worker, {clock}, {clock}, p_lease_ms, p_host, p_pid, p_queues, p_concurrency, p_workflows, p_settings)
   on conflict do nothing;
+  if found then
+    perform {schema}.retry_blocked_v1(p_queues, p_workflows);
+  end if;
 end
 $$;
 
@@ -282,7 +286,11 @@ begin
                                  offset 0)
                          or exists (select 1 from {schema}.lease l
                                      where l.shard = p_shard and l.run_id = u.run_id and not l.told
-                                    offset 0)) as is_overlooked
+                                    offset 0))
+                 or u.topic <> 'child'
+                    and exists (select 1 from {schema}.run r
+                                 where r.shard = p_shard and r.id = u.run_id and r.continued_as is not null
+                                offset 0) as is_overlooked
             from (select i.run_id, i.topic
                     from {schema}.inbox i
                    where i.shard = p_shard and i.taken_seq is null
@@ -290,7 +298,8 @@ begin
                    order by i.shard, i.run_id
                    limit 1000) u) m;
   if v_told is not null then
-    v_told := {schema}.lock_free_runs_v1(p_shard, v_told, true);
+    v_told := {schema}.lock_free_runs_v1(p_shard, v_told || {schema}.chain_ends_v1(p_shard, v_told), true);
+    perform {schema}.forward_messages_v1(p_shard, v_told, v_told);
     select count(*) into v_rescued
       from {schema}.parked p
      where p.shard = p_shard and p.run_id = any (v_told)

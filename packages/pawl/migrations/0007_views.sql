@@ -9,6 +9,7 @@ select r.id, r.workflow, r.version, r.queue, r.priority,
             when p.reason in ('waiting', 'retry') then 'waiting'
             else p.reason end as status,
        r.key, r.tags, r.parent_id, coalesce(r.root_id, r.id) as root_id, r.depth, r.forked_from,
+       coalesce(r.first_id, r.id) as first_id, r.continued_as,
        coalesce(l.epoch, y.epoch, p.epoch, r.epoch) as epoch,
        coalesce(l.last_seq, y.last_seq, p.last_seq) as last_seq,
        coalesce(l.attempt, y.attempt, p.attempt, r.attempt) as attempt,

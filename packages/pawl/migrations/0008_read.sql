@@ -5,7 +5,7 @@
 -- asked for after that. Their sizes are known without reading them. Index: event_pkey.
 create function {schema}.load_history_v1(p_shard smallint, p_run uuid, p_after_seq integer)
 returns table (seq integer, kind text, name text, attempt integer, data text, notes text,
-               at_ms float8, began_ms float8, due_ms float8, worker_id uuid)
+               at_ms float8, began_ms float8, due_ms float8, worker_id uuid, format smallint)
 language plpgsql stable
 set search_path = pg_catalog
 set plan_cache_mode = force_generic_plan
@@ -19,7 +19,7 @@ begin
          floor(extract(epoch from e.at) * 1000)::float8,
          floor(extract(epoch from e.began_at) * 1000)::float8,
          floor(extract(epoch from e.due_at) * 1000)::float8,
-         e.worker_id
+         e.worker_id, e.format
     from (select e.*, sum(coalesce(octet_length(e.data::text), 0) + coalesce(octet_length(e.notes::text), 0))
                         over (order by e.seq rows between unbounded preceding and 1 preceding) as bytes_before
             from {schema}.event e
@@ -29,9 +29,10 @@ begin
 end
 $$;
 
--- How runs ended, for those who wait; status is null while one lives. Index: run_pkey.
+-- How runs ended, for those who wait; status is null while one lives. chain_end: of a run that went on as another, the one at
+-- the end of its chain. Index: run_pkey, run_chain.
 create function {schema}.read_ends_v1(p_shard smallint, p_runs uuid[])
-returns table (id uuid, status text, output text, output_notes text, error text, error_notes text)
+returns table (id uuid, status text, output text, output_notes text, error text, error_notes text, chain_end uuid)
 language plpgsql stable
 set search_path = pg_catalog
 set plan_cache_mode = force_generic_plan
@@ -40,7 +41,8 @@ as $$
 #variable_conflict use_column
 begin
   return query
-  select r.id, r.status, r.output::text, r.output_notes::text, r.error::text, r.error_notes::text
+  select r.id, r.status, r.output::text, r.output_notes::text, r.error::text, r.error_notes::text,
+         case when r.continued_as is not null then {schema}.chain_end_v1(p_shard, coalesce(r.first_id, r.id)) end
     from {schema}.run r
    where r.shard = p_shard and r.id = any (p_runs);
 end

@@ -173,13 +173,13 @@ as $$
 begin
   insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data, notes)
   select p_shard, c.parent_id, c.id, p_now, 'child', c.parent_request,
-         {schema}.child_end_v1(c.id, coalesce(c.status, 'cancelled'), c.output, c.error),
+         {schema}.child_end_v1(c.id, c.first_id, coalesce(c.status, 'cancelled'), c.output, c.error),
          {schema}.child_notes_v1(c.output_notes, c.error_notes)
     from unnest(p_runs) p (id)
    cross join lateral (
-     select c.parent_id, c.id, c.parent_request, c.status, c.output, c.output_notes, c.error, c.error_notes
+     select c.parent_id, c.id, c.first_id, c.parent_request, c.status, c.output, c.output_notes, c.error, c.error_notes
        from {schema}.run c
-      where c.shard = p_shard and c.parent_id = p.id
+      where c.shard = p_shard and c.parent_id = p.id and c.continued_as is null
      offset 0) c
    where c.status is not null or {schema}.is_stopping_v1(p_shard, c.id, c.parent_id)
   on conflict (shard, run_id, id) do update

@@ -30,6 +30,7 @@ create table pawl.event (
   seq             integer not null,
   attempt         integer,
   shard           smallint not null,
+  format          smallint,
   kind            text not null,
   name            text,
   data            json,
@@ -42,6 +43,8 @@ create table pawl.event (
 create table pawl.inbox (
   run_id          uuid not null,
   id              uuid not null,
+  chain_id        uuid,
+  sent_to         uuid,
   sent_at         timestamp with time zone not null,
   taken_seq       integer,
   answer_seq      integer,
@@ -143,6 +146,8 @@ create table pawl.run (
   parent_id       uuid,
   root_id         uuid,
   forked_from     uuid,
+  first_id        uuid,
+  continued_as    uuid,
   created_at      timestamp with time zone not null,
   start_at        timestamp with time zone,
   expires_at      timestamp with time zone,
@@ -362,9 +367,11 @@ $function$;
 
 CREATE INDEX event_at ON pawl.event USING brin (at);
 
+CREATE INDEX event_patched ON pawl.event USING btree (name, run_id) WHERE (kind = 'patched'::text);
+
 CREATE INDEX event_published ON pawl.event USING btree (run_id, pawl.published_key_v1(name) COLLATE "C", seq) WHERE (kind = 'published'::text);
 
-CREATE UNIQUE INDEX inbox_idempotency ON pawl.inbox USING btree (run_id, idempotency_key, shard) WHERE (idempotency_key IS NOT NULL);
+CREATE UNIQUE INDEX inbox_idempotency ON pawl.inbox USING btree (COALESCE(chain_id, run_id), idempotency_key, shard) WHERE (idempotency_key IS NOT NULL);
 
 CREATE INDEX inbox_unread ON pawl.inbox USING btree (run_id, topic) WHERE (taken_seq IS NULL);
 
@@ -379,6 +386,8 @@ CREATE INDEX ready_claim ON pawl.ready USING btree (queue, workflow, version, su
 CREATE INDEX ready_expiry ON pawl.ready USING btree (shard, expires_at) WHERE (expires_at IS NOT NULL);
 
 CREATE INDEX ready_suspect ON pawl.ready USING btree (queue, workflow, version, priority) WHERE suspect;
+
+CREATE UNIQUE INDEX run_chain ON pawl.run USING btree (first_id, shard) WHERE ((first_id IS NOT NULL) AND (continued_as IS NULL));
 
 CREATE INDEX run_parent ON pawl.run USING btree (parent_id) WHERE (parent_id IS NOT NULL);
 
@@ -598,6 +607,59 @@ UNION ALL
           WHERE ((r_1.shard = p.shard) AND (r_1.id = p.run_id))
          OFFSET 0) r);
 
+create view pawl.patches as
+ WITH used AS MATERIALIZED (
+         SELECT e.name AS patch,
+            r.workflow,
+            r.version,
+            e.shard,
+            min(e.at) AS since,
+            count(*) FILTER (WHERE (r.status IS NULL)) AS runs
+           FROM (pawl.event e
+             CROSS JOIN LATERAL ( SELECT r_1.workflow,
+                    r_1.version,
+                    r_1.status
+                   FROM pawl.run r_1
+                  WHERE ((r_1.shard = e.shard) AND (r_1.id = e.run_id))
+                 OFFSET 0) r)
+          WHERE (e.kind = 'patched'::text)
+          GROUP BY e.name, r.workflow, r.version, e.shard
+        ), live AS MATERIALIZED (
+         SELECT v.run_id AS live_id,
+            v.workflow AS live_workflow,
+            v.version AS live_version,
+            v.shard AS live_shard,
+            r.created_at
+           FROM (( SELECT v_1.run_id,
+                    v_1.workflow,
+                    v_1.version,
+                    v_1.shard
+                   FROM pawl.live_runs v_1
+                  WHERE ((v_1.workflow, v_1.version) IN ( SELECT u_1.workflow,
+                            u_1.version
+                           FROM used u_1))) v
+             CROSS JOIN LATERAL ( SELECT r_1.created_at
+                   FROM pawl.run r_1
+                  WHERE ((r_1.shard = v.shard) AND (r_1.id = v.run_id))
+                 OFFSET 0) r)
+        )
+ SELECT u.workflow,
+    u.version,
+    u.patch,
+    u.since,
+    (u.runs)::integer AS runs,
+    o.older_runs,
+    o.newer_runs,
+    u.shard
+   FROM (used u
+     CROSS JOIN LATERAL ( SELECT (count(*) FILTER (WHERE (l.created_at < u.since)))::integer AS older_runs,
+            (count(*) FILTER (WHERE (l.created_at >= u.since)))::integer AS newer_runs
+           FROM live l
+          WHERE ((l.live_workflow = u.workflow) AND (l.live_version = u.version) AND (l.live_shard = u.shard) AND (NOT (EXISTS ( SELECT 1
+                   FROM pawl.event h
+                  WHERE ((h.kind = 'patched'::text) AND (h.name = u.patch) AND (h.run_id = l.live_id) AND (h.shard = u.shard))
+                 OFFSET 0))))) o);
+
 create view pawl.published as
  SELECT r.id AS run_id,
     p.key,
@@ -642,6 +704,8 @@ create view pawl.runs as
     COALESCE(r.root_id, r.id) AS root_id,
     r.depth,
     r.forked_from,
+    COALESCE(r.first_id, r.id) AS first_id,
+    r.continued_as,
     COALESCE(l.epoch, y.epoch, p.epoch, r.epoch) AS epoch,
     COALESCE(l.last_seq, y.last_seq, p.last_seq) AS last_seq,
     COALESCE(l.attempt, y.attempt, p.attempt, r.attempt) AS attempt,
@@ -1201,6 +1265,31 @@ begin
 end
 $function$;
 
+create function pawl.chain_end_v1(p_shard smallint, p_first uuid)
+ RETURNS uuid
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+begin
+  return (select r.id from "pawl".run r where r.shard = p_shard and r.first_id = p_first and r.continued_as is null);
+end
+$function$;
+
+create function pawl.chain_ends_v1(p_shard smallint, p_runs uuid[])
+ RETURNS uuid[]
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return array(
+    select "pawl".chain_end_v1(p_shard, c.first_id)
+      from (select coalesce(r.first_id, r.id) as first_id, r.continued_as
+              from "pawl".run r
+             where r.shard = p_shard and r.id = any (p_runs)
+            offset 0) c
+     where c.continued_as is not null);
+end
+$function$;
+
 create function pawl.check_name_v1(p_what text, p_name text)
  RETURNS void
  LANGUAGE plpgsql
@@ -1266,12 +1355,16 @@ begin
 end
 $function$;
 
-create function pawl.child_end_v1(p_id uuid, p_status text, p_output json, p_error json)
+create function pawl.child_end_v1(p_id uuid, p_first uuid, p_status text, p_output json, p_error json)
  RETURNS json
  LANGUAGE plpgsql
  IMMUTABLE
 AS $function$
 begin
+  if p_first is not null then
+    return case when p_output is null then json_build_object('id', p_id, 'first', p_first, 'status', p_status, 'error', p_error)
+                else json_build_object('id', p_id, 'first', p_first, 'status', p_status, 'output', p_output, 'error', p_error) end;
+  end if;
   if p_output is null then
     return json_build_object('id', p_id, 'status', p_status, 'error', p_error);
   end if;
@@ -1448,6 +1541,83 @@ begin
 end
 $function$;
 
+create function pawl.continue_runs_v1(p_shard smallint, p_now timestamp with time zone, p_next json, p_lost uuid[])
+ RETURNS uuid[]
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_old uuid[];
+  v_new uuid[];
+  v_told uuid[];
+  v_rooms "pawl".room[];
+begin
+  -- One run is at the end of a chain: the old one makes way first.
+  with target as materialized (
+    select r.place, n.id
+      from json_to_recordset(p_next) as n (id uuid, run_id uuid)
+     cross join lateral (
+       select r.ctid as place
+         from "pawl".run r
+        where r.shard = p_shard and r.id = n.run_id and r.status is null
+       offset 0) r
+     where p_lost is null or n.run_id <> all (p_lost)
+  ), made_way as (
+    update "pawl".run r
+       set continued_as = t.id
+      from target t
+     where r.ctid = t.place
+    returning r.id, r.continued_as
+  )
+  select array_agg(m.id), array_agg(m.continued_as) into v_old, v_new from made_way m;
+  if v_old is null then
+    return null;
+  end if;
+
+  with born as (
+    insert into "pawl".run (shard, id, workflow, version, queue, priority, input, input_notes, key, created_at,
+                              deadline_at, parent_id, parent_request, root_id, depth, tags, retry, raw, first_id,
+                              detached, fifo_key, batch_key, tenant)
+    select p_shard, n.id, r.workflow, n.version, r.queue, r.priority, n.input::json, n.notes::json, r.key, p_now,
+           r.deadline_at, r.parent_id, r.parent_request, coalesce(r.root_id, r.id), r.depth, r.tags, r.retry, n.raw,
+           coalesce(r.first_id, r.id), r.detached, r.fifo_key, r.batch_key, r.tenant
+      from json_to_recordset(p_next) as n (id uuid, run_id uuid, version integer, input text, notes text, raw boolean)
+     cross join lateral (
+       select r.id, r.first_id, r.root_id, r.parent_id, r.deadline_at, r.priority, r.depth, r.detached, r.workflow, r.queue,
+              r.key, r.parent_request, r.fifo_key, r.batch_key, r.tenant, r.tags, r.retry
+         from "pawl".run r
+        where r.shard = p_shard and r.id = n.run_id
+       offset 0) r
+     where n.id = any (v_new)
+    returning id, tags
+  )
+  insert into "pawl".tag (shard, run_id, tag)
+  select p_shard, b.id, t
+    from born b
+   cross join unnest(b.tags) t
+  on conflict do nothing;
+
+  -- What the key was given for stays: a repeated start is known by the first input.
+  with mine as materialized (
+    select k.place, n.new_id
+      from unnest(v_old, v_new) n (old_id, new_id)
+     cross join lateral (
+       select r.key from "pawl".run r where r.shard = p_shard and r.id = n.old_id offset 0) r
+     cross join lateral (
+       select k.ctid as place
+         from "pawl".key k
+        where k.shard = p_shard and k.key = r.key and (k.run_id = n.old_id) is true
+          for update) k
+  )
+  update "pawl".key k set run_id = m.new_id from mine m where k.ctid = m.place;
+
+  v_told := "pawl".move_messages_v1(p_shard, v_old, v_new);
+  select array_agg((n.id, 0, 0, 1, 0, 0, 0, v_told is not null and n.id = any (v_told))::"pawl".room)
+    into v_rooms from unnest(v_new) n (id);
+  perform "pawl".put_ready_v1(p_shard, p_now, v_rooms);
+  return v_told;
+end
+$function$;
+
 create function pawl.count_runs_v1(p_shard smallint, p_most integer)
  RETURNS TABLE(status text, n bigint, is_exact boolean)
  LANGUAGE plpgsql
@@ -1521,7 +1691,7 @@ begin
 end
 $function$;
 
-create function pawl.end_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_statuses text[], p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[], p_children json, e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[])
+create function pawl.end_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_statuses text[], p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[], p_children json, p_next json, e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[])
  RETURNS TABLE(run_id uuid)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -1537,6 +1707,7 @@ declare
   v_held uuid[];
   v_lost uuid[];
   v_attempts integer[];
+  v_next uuid[];
   v_now timestamptz;
 begin
   v_parents := "pawl".parents_of_v1(p_shard, p_runs);
@@ -1573,6 +1744,9 @@ begin
         select l.attempt from "pawl".lease l where l.shard = p_shard and l.run_id = i.run_id offset 0) l on true
      order by i.place);
   delete from "pawl".lease l where l.shard = p_shard and l.run_id = any (v_held);
+  if p_next is not null then
+    v_next := "pawl".continue_runs_v1(p_shard, v_now, p_next, v_lost);
+  end if;
 
   if v_lost is null then
     v_parents := "pawl".finish_runs_v1(p_shard, v_now, p_runs, p_epochs, v_attempts, p_statuses, p_outputs, p_output_notes,
@@ -1591,7 +1765,7 @@ begin
   if v_children is not null then
     v_parents := v_parents || "pawl".cancel_children_v1(p_shard, v_now, v_children, v_held);
   end if;
-  perform "pawl".wake_runs_v1(p_shard, v_now, v_parents);
+  perform "pawl".wake_runs_v1(p_shard, v_now, v_parents || v_next);
 
   return query select h from unnest(v_held) h;
 end
@@ -1719,7 +1893,8 @@ begin
            error = t.error::json, error_notes = t.error_notes::json, ended_at = p_now, epoch = t.epoch, attempt = t.attempt
       from target t
      where r.ctid = t.place
-    returning r.id, r.parent_id, r.parent_request, r.status, r.output, r.output_notes, r.error, r.error_notes
+    returning r.id, r.first_id, r.continued_as, r.parent_id, r.parent_request, r.status, r.output, r.output_notes, r.error,
+              r.error_notes
   ), stopped as (
     insert into "pawl".stopped (shard, run_id, ended_at, status, error_code)
     select p_shard, d.id, p_now, d.status, left(d.error ->> 'code', 255)
@@ -1728,9 +1903,10 @@ begin
   ), told as (
     insert into "pawl".inbox (shard, run_id, id, sent_at, topic, name, data, notes)
     select p_shard, d.parent_id, d.id, p_now, 'child', d.parent_request,
-           "pawl".child_end_v1(d.id, d.status, d.output, d.error), "pawl".child_notes_v1(d.output_notes, d.error_notes)
+           "pawl".child_end_v1(d.id, d.first_id, d.status, d.output, d.error),
+           "pawl".child_notes_v1(d.output_notes, d.error_notes)
       from done d
-     where d.parent_id is not null
+     where d.parent_id is not null and d.continued_as is null
        and exists (select 1 from "pawl".run parent
                     where parent.shard = p_shard and parent.id = d.parent_id and parent.status is null
                    offset 0)
@@ -1798,6 +1974,32 @@ begin
 end
 $function$;
 
+create function pawl.forward_messages_v1(p_shard smallint, p_runs uuid[], p_locked uuid[])
+ RETURNS uuid[]
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_from uuid[];
+  v_to uuid[];
+begin
+  select array_agg(f.id), array_agg(f.chain_end) into v_from, v_to
+    from (select c.id, "pawl".chain_end_v1(p_shard, c.first_id) as chain_end
+            from (select r.id, coalesce(r.first_id, r.id) as first_id, r.continued_as
+                    from "pawl".run r
+                   where r.shard = p_shard and r.id = any (p_runs)
+                  offset 0) c
+           where c.continued_as is not null
+          offset 0) f
+   cross join lateral (
+     select r.status from "pawl".run r where r.shard = p_shard and r.id = f.chain_end offset 0) e
+   where f.chain_end = any (p_locked) and e.status is null;
+  if v_from is null then
+    return null;
+  end if;
+  return "pawl".move_messages_v1(p_shard, v_from, v_to);
+end
+$function$;
+
 create function pawl.hear_children_v1(p_shard smallint, p_now timestamp with time zone, p_runs uuid[])
  RETURNS void
  LANGUAGE plpgsql
@@ -1805,13 +2007,13 @@ AS $function$
 begin
   insert into "pawl".inbox (shard, run_id, id, sent_at, topic, name, data, notes)
   select p_shard, c.parent_id, c.id, p_now, 'child', c.parent_request,
-         "pawl".child_end_v1(c.id, coalesce(c.status, 'cancelled'), c.output, c.error),
+         "pawl".child_end_v1(c.id, c.first_id, coalesce(c.status, 'cancelled'), c.output, c.error),
          "pawl".child_notes_v1(c.output_notes, c.error_notes)
     from unnest(p_runs) p (id)
    cross join lateral (
-     select c.parent_id, c.id, c.parent_request, c.status, c.output, c.output_notes, c.error, c.error_notes
+     select c.parent_id, c.id, c.first_id, c.parent_request, c.status, c.output, c.output_notes, c.error, c.error_notes
        from "pawl".run c
-      where c.shard = p_shard and c.parent_id = p.id
+      where c.shard = p_shard and c.parent_id = p.id and c.continued_as is null
      offset 0) c
    where c.status is not null or "pawl".is_stopping_v1(p_shard, c.id, c.parent_id)
   on conflict (shard, run_id, id) do update
@@ -2158,7 +2360,7 @@ end
 $function$;
 
 create function pawl.load_history_v1(p_shard smallint, p_run uuid, p_after_seq integer)
- RETURNS TABLE(seq integer, kind text, name text, attempt integer, data text, notes text, at_ms double precision, began_ms double precision, due_ms double precision, worker_id uuid)
+ RETURNS TABLE(seq integer, kind text, name text, attempt integer, data text, notes text, at_ms double precision, began_ms double precision, due_ms double precision, worker_id uuid, format smallint)
  LANGUAGE plpgsql
  STABLE
  SET search_path TO 'pg_catalog'
@@ -2173,7 +2375,7 @@ begin
          floor(extract(epoch from e.at) * 1000)::float8,
          floor(extract(epoch from e.began_at) * 1000)::float8,
          floor(extract(epoch from e.due_at) * 1000)::float8,
-         e.worker_id
+         e.worker_id, e.format
     from (select e.*, sum(coalesce(octet_length(e.data::text), 0) + coalesce(octet_length(e.notes::text), 0))
                         over (order by e.seq rows between unbounded preceding and 1 preceding) as bytes_before
             from "pawl".event e
@@ -2257,6 +2459,44 @@ begin
 end
 $function$;
 
+create function pawl.move_messages_v1(p_shard smallint, p_from uuid[], p_to uuid[])
+ RETURNS uuid[]
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_told uuid[];
+begin
+  with unread as materialized (
+    select i.place, n.new_id, r.first_id, i.idempotency_key
+      from unnest(p_from, p_to) n (old_id, new_id)
+     cross join lateral (
+       select r.first_id from "pawl".run r where r.shard = p_shard and r.id = n.new_id offset 0) r
+     cross join lateral (
+       select i.ctid as place, i.topic, i.idempotency_key
+         from "pawl".inbox i
+        where i.shard = p_shard and i.run_id = n.old_id and i.taken_seq is null
+          for update) i
+     where i.topic <> 'child'
+  ), gone as (
+    update "pawl".inbox i
+       set taken_seq = 0, idempotency_key = null
+      from unread u
+     where i.ctid = u.place
+    returning u.new_id, u.first_id, u.idempotency_key, i.run_id, i.id, i.sent_to, i.sent_at, i.topic, i.name, i.data, i.notes
+  ), moved as (
+    insert into "pawl".inbox (shard, run_id, id, chain_id, sent_to, sent_at, topic, name, idempotency_key, data, notes)
+    select p_shard, g.new_id, g.id, g.first_id, coalesce(g.sent_to, g.run_id), g.sent_at, g.topic, g.name, g.idempotency_key,
+           case when g.topic <> 'cancel' or g.notes is null then g.data end,
+           case when g.topic <> 'cancel' then g.notes end
+      from gone g
+    on conflict do nothing
+    returning run_id
+  )
+  select array_agg(distinct m.run_id) into v_told from moved m;
+  return v_told;
+end
+$function$;
+
 create function pawl.new_id_v1(p_shard smallint)
  RETURNS uuid
  LANGUAGE plpgsql
@@ -2312,7 +2552,7 @@ end
 $function$;
 
 create function pawl.park_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_last_seqs integer[], p_reasons text[], p_due_ms double precision[], p_delay_ms double precision[], p_wants text[], p_failed boolean[], p_children json, e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[])
- RETURNS TABLE(run_id uuid, outcome text, told boolean, seq integer, due_ms double precision, now_ms double precision, message_id uuid, topic text, name text, data text, notes text, sent_ms double precision)
+ RETURNS TABLE(run_id uuid, outcome text, told boolean, seq integer, due_ms double precision, now_ms double precision, message_id uuid, topic text, name text, data text, notes text, sent_ms double precision, sent_to uuid)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
  SET lock_timeout TO '250ms'
@@ -2413,7 +2653,7 @@ begin
   select i.run_id,
          case when l.told is null then 'parked' when i.run_id = any (v_told) then 'told' else 'due' end,
          coalesce(l.told, false), null::integer, floor(extract(epoch from i.due_at) * 1000)::float8, v_now_ms,
-         null::uuid, null, null, null, null, null::float8
+         null::uuid, null, null, null, null, null::float8, null::uuid
     from unnest(p_runs, v_due) i (run_id, due_at)
     left join lateral (
       select l.told
@@ -2424,7 +2664,7 @@ begin
   if e_delay_ms is not null or e_due_ms is not null then
     return query
     select e.run_id, null, null::boolean, e.seq, floor(extract(epoch from e.due_at) * 1000)::float8, v_now_ms,
-           null::uuid, null, null, null, null, null::float8
+           null::uuid, null, null, null, null, null::float8, null::uuid
       from unnest(e_runs, e_seqs, e_kinds) n (run_id, seq, kind)
      cross join lateral (
        select e.run_id, e.seq, e.due_at
@@ -2436,7 +2676,7 @@ begin
   if v_told is not null then
     return query
     select i.run_id, null, null::boolean, null::integer, null::float8, v_now_ms, i.id, i.topic, i.name, i.data::text, i.notes::text,
-           floor(extract(epoch from i.sent_at) * 1000)::float8
+           floor(extract(epoch from i.sent_at) * 1000)::float8, i.sent_to
       from "pawl".inbox i
      where i.shard = p_shard and i.run_id = any (v_told) and i.taken_seq is null
      order by i.sent_at, i.id;
@@ -2634,7 +2874,7 @@ end
 $function$;
 
 create function pawl.read_ends_v1(p_shard smallint, p_runs uuid[])
- RETURNS TABLE(id uuid, status text, output text, output_notes text, error text, error_notes text)
+ RETURNS TABLE(id uuid, status text, output text, output_notes text, error text, error_notes text, chain_end uuid)
  LANGUAGE plpgsql
  STABLE
  SET search_path TO 'pg_catalog'
@@ -2644,14 +2884,15 @@ AS $function$
 #variable_conflict use_column
 begin
   return query
-  select r.id, r.status, r.output::text, r.output_notes::text, r.error::text, r.error_notes::text
+  select r.id, r.status, r.output::text, r.output_notes::text, r.error::text, r.error_notes::text,
+         case when r.continued_as is not null then "pawl".chain_end_v1(p_shard, coalesce(r.first_id, r.id)) end
     from "pawl".run r
    where r.shard = p_shard and r.id = any (p_runs);
 end
 $function$;
 
 create function pawl.read_inbox_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
- RETURNS TABLE(run_id uuid, message_id uuid, topic text, name text, data text, notes text, sent_ms double precision)
+ RETURNS TABLE(run_id uuid, message_id uuid, topic text, name text, data text, notes text, sent_ms double precision, sent_to uuid)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
  SET lock_timeout TO '250ms'
@@ -2664,12 +2905,32 @@ declare
 begin
   update "pawl".lease l set told = false where l.shard = p_shard and l.run_id = any (v_held) and l.told;
 
-  return query select h, null::uuid, null, null, null, null, null::float8 from unnest(v_held) h;
+  return query select h, null::uuid, null, null, null, null, null::float8, null::uuid from unnest(v_held) h;
   return query
-  select i.run_id, i.id, i.topic, i.name, i.data::text, i.notes::text, floor(extract(epoch from i.sent_at) * 1000)::float8
+  select i.run_id, i.id, i.topic, i.name, i.data::text, i.notes::text, floor(extract(epoch from i.sent_at) * 1000)::float8,
+         i.sent_to
     from "pawl".inbox i
    where i.shard = p_shard and i.run_id = any (v_held) and i.taken_seq is null
    order by i.sent_at, i.id;
+end
+$function$;
+
+create function pawl.read_patches_v1(p_shard smallint, p_workflow text, p_version integer)
+ RETURNS TABLE(patch text, since_ms double precision, runs integer, older_runs integer, newer_runs integer)
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off'
+AS $function$
+#variable_conflict use_column
+begin
+  return query
+  select p.patch, floor(extract(epoch from p.since) * 1000)::float8, p.runs, p.older_runs, p.newer_runs
+    from "pawl".patches p
+   where p.shard = p_shard and p.workflow = p_workflow and p.version = p_version
+   order by p.since, p.patch;
 end
 $function$;
 
@@ -2897,6 +3158,9 @@ begin
   insert into "pawl".worker (id, started_at, heard_at, lease_ms, host, pid, queues, concurrency, workflows, settings)
   values (p_worker, clock_timestamp(), clock_timestamp(), p_lease_ms, p_host, p_pid, p_queues, p_concurrency, p_workflows, p_settings)
   on conflict do nothing;
+  if found then
+    perform "pawl".retry_blocked_v1(p_queues, p_workflows);
+  end if;
 end
 $function$;
 
@@ -3087,6 +3351,39 @@ begin
                    order by l.run_id for update);
   perform "pawl".return_leases_v1(p_shard, v_now, v_runs);
   update "pawl".worker w set ended_at = coalesce(w.ended_at, v_now), swept_at = v_now where w.id = p_worker;
+end
+$function$;
+
+create function pawl.retry_blocked_v1(p_queues text[], p_workflows text[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
+AS $function$
+declare
+  v_now timestamptz := clock_timestamp();
+begin
+  with blocked as materialized (
+    select p.run_id, p.shard
+      from "pawl".parked p
+     where p.reason = 'blocked' and p.reason <> 'waiting'
+     order by p.reason, p.run_id
+     limit 1000
+  ), fit as materialized (
+    select m.place
+      from blocked b
+     cross join lateral (
+       select r.workflow, r.version, r.queue from "pawl".run r where r.shard = b.shard and r.id = b.run_id offset 0) r
+     cross join lateral (
+       select p.ctid as place
+         from "pawl".parked p
+        where p.shard = b.shard and p.run_id = b.run_id and p.reason = 'blocked' and p.due_at > v_now
+          and r.workflow || '@' || r.version = any (p_workflows) and r.queue = any (p_queues)
+          for update skip locked) m
+  )
+  update "pawl".parked p set due_at = v_now from fit f where p.ctid = f.place;
 end
 $function$;
 
@@ -3432,7 +3729,11 @@ begin
                                  offset 0)
                          or exists (select 1 from "pawl".lease l
                                      where l.shard = p_shard and l.run_id = u.run_id and not l.told
-                                    offset 0)) as is_overlooked
+                                    offset 0))
+                 or u.topic <> 'child'
+                    and exists (select 1 from "pawl".run r
+                                 where r.shard = p_shard and r.id = u.run_id and r.continued_as is not null
+                                offset 0) as is_overlooked
             from (select i.run_id, i.topic
                     from "pawl".inbox i
                    where i.shard = p_shard and i.taken_seq is null
@@ -3440,7 +3741,8 @@ begin
                    order by i.shard, i.run_id
                    limit 1000) u) m;
   if v_told is not null then
-    v_told := "pawl".lock_free_runs_v1(p_shard, v_told, true);
+    v_told := "pawl".lock_free_runs_v1(p_shard, v_told || "pawl".chain_ends_v1(p_shard, v_told), true);
+    perform "pawl".forward_messages_v1(p_shard, v_told, v_told);
     select count(*) into v_rescued
       from "pawl".parked p
      where p.shard = p_shard and p.run_id = any (v_told)
@@ -3463,24 +3765,34 @@ create function pawl.tell_in_transaction_v1(p_shard smallint, p_id uuid, p_run u
  SET enable_seqscan TO 'off'
 AS $function$
 declare
+  v_run uuid := p_run;
   v_status text;
+  v_first uuid;
+  v_next uuid;
 begin
-  select r.status into v_status from "pawl".run r where r.shard = p_shard and r.id = p_run;
+  select r.status, r.first_id, r.continued_as into v_status, v_first, v_next
+    from "pawl".run r where r.shard = p_shard and r.id = v_run;
   if not found then
     return 'missing';
   end if;
+  if v_next is not null then
+    v_first := coalesce(v_first, p_run);
+    select r.id, r.status into v_run, v_status
+      from "pawl".run r where r.shard = p_shard and r.first_id = v_first and r.continued_as is null;
+  end if;
   if v_status is not null then
     return case when exists (select 1 from "pawl".inbox i
-                              where i.shard = p_shard and i.run_id = p_run and i.idempotency_key = p_key)
+                              where i.shard = p_shard and coalesce(i.chain_id, i.run_id) = coalesce(v_first, v_run)
+                                and i.idempotency_key = p_key)
                 then 'duplicate' else 'ended' end;
   end if;
-  insert into "pawl".inbox (shard, run_id, id, sent_at, topic, idempotency_key, data, notes)
-  values (p_shard, p_run, p_id, clock_timestamp(), p_topic, p_key, p_data::json, p_notes::json)
+  insert into "pawl".inbox (shard, run_id, id, chain_id, sent_to, sent_at, topic, idempotency_key, data, notes)
+  values (p_shard, v_run, p_id, v_first, nullif(p_run, v_run), clock_timestamp(), p_topic, p_key, p_data::json, p_notes::json)
   on conflict do nothing;
   if not found then
     return 'duplicate';
   end if;
-  perform "pawl".hint_runs_v1('s', array[p_run]);
+  perform "pawl".hint_runs_v1('s', array[v_run]);
   return 'accepted';
 end
 $function$;
@@ -3506,13 +3818,15 @@ begin
   v_now := clock_timestamp();
 
   with stored as (
-    insert into "pawl".inbox (shard, run_id, id, sent_at, topic, idempotency_key, data, notes)
-    select p_shard, m.run_id, m.id, clock_timestamp(), m.topic, m.key, m.data::json, m.notes::json
+    insert into "pawl".inbox (shard, run_id, id, chain_id, sent_at, topic, idempotency_key, data, notes)
+    select p_shard, m.run_id, m.id, r.first_id, clock_timestamp(), m.topic, m.key, m.data::json, m.notes::json
       from unnest(p_ids, p_runs, p_topics, p_data, p_notes, p_keys) with ordinality
            m (id, run_id, topic, data, notes, key, place)
-     where exists (select 1 from "pawl".run r
-                    where r.shard = p_shard and r.id = m.run_id and r.status is null
-                   offset 0)
+     cross join lateral (
+       select r.first_id
+         from "pawl".run r
+        where r.shard = p_shard and r.id = m.run_id and r.status is null
+       offset 0) r
      order by m.place
     on conflict do nothing
     returning id
@@ -3526,11 +3840,12 @@ begin
               when exists (select 1 from "pawl".inbox i
                             where i.shard = p_shard and i.run_id = m.run_id and i.id = m.id offset 0) then 'accepted'
               when exists (select 1 from "pawl".inbox i
-                            where i.shard = p_shard and i.run_id = m.run_id and i.idempotency_key = m.key offset 0) then 'duplicate'
+                            where i.shard = p_shard and coalesce(i.chain_id, i.run_id) = coalesce(r.first_id, r.id)
+                              and i.idempotency_key = m.key offset 0) then 'duplicate'
               else 'ended' end
     from unnest(p_ids, p_runs, p_keys) m (id, run_id, key)
     left join lateral (
-      select r.id
+      select r.id, r.first_id
         from "pawl".run r
        where r.shard = p_shard and r.id = m.run_id
       offset 0) r on true;
@@ -3724,13 +4039,14 @@ create function pawl.wake_told_v1(p_shard smallint, p_runs uuid[])
  SET enable_seqscan TO 'off'
 AS $function$
 declare
-  v_locked uuid[] := p_runs || "pawl".parents_of_v1(p_shard, p_runs);
+  v_locked uuid[] := p_runs || "pawl".parents_of_v1(p_shard, p_runs) || "pawl".chain_ends_v1(p_shard, p_runs);
   v_wake uuid[];
 begin
   perform 1 from (select 1 from "pawl".run r
                    where r.shard = p_shard and r.id = any (v_locked)
                    order by r.id for no key update) r;
-  v_wake := array(select r.id from "pawl".run r where r.shard = p_shard and r.id = any (p_runs) and r.status is null);
+  v_wake := array(select r.id from "pawl".run r where r.shard = p_shard and r.id = any (p_runs) and r.status is null)
+         || "pawl".forward_messages_v1(p_shard, p_runs, v_locked);
   if v_wake <> '{}' then
     perform "pawl".wake_runs_v1(p_shard, clock_timestamp(), v_wake);
   end if;

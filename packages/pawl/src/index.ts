@@ -25,6 +25,7 @@ import { identifierFault } from "./postgres/schema-name.ts";
 import { createStoreClock } from "./store/store-clock.ts";
 import type { StoreReport } from "./store/store-report.ts";
 import type { Store } from "./store/store.ts";
+import { startDevelopmentWatch, type DevelopmentWatch, type Warn } from "./system/development-watch.ts";
 import { systemClock } from "./system/system-clock.ts";
 import { startSystemLoad } from "./system/system-load.ts";
 import { systemRandom } from "./system/system-random.ts";
@@ -39,6 +40,7 @@ export type { Health } from "./client/health.ts";
 export type { CancelAllOptions, LiveFilter, RetryFilter } from "./client/by-filter.ts";
 export type { ForkOptions } from "./client/fork-options.ts";
 export type { RescheduleOptions } from "./client/operating.ts";
+export type { PatchView } from "./client/patch-view.ts";
 export type { Backlog, ListFilter, RunCount, RunCounts, RunPage } from "./client/reading.ts";
 export { ref, type RefOptions } from "./client/ref.ts";
 export type { RunRetryOptions } from "./client/retrying.ts";
@@ -95,6 +97,7 @@ export type {
   StartChildOptions,
   TimeoutOption,
 } from "./runtime/context.ts";
+export type { ContinueOptions } from "./runtime/continue-as.ts";
 export type { StepContext, UndoContext } from "./runtime/step-context.ts";
 export type { StepOptions } from "./runtime/step-options.ts";
 export {
@@ -138,6 +141,13 @@ export interface PawlOptions {
   readonly codec?: PayloadCodec;
   /** Default: silent. */
   readonly log?: Log;
+  /**
+   * Warns, once for each place, of what makes a workflow's code take another course when it is replayed: `Date.now()`,
+   * `Math.random()`, `crypto.randomUUID()`, timers, awaits other than the context's, and requests inside a step. It says so to
+   * `log`, or as a warning of the process where there is none. From the first worker until `close`, those globals are
+   * wrapped; they do what they did. Default: true where `NODE_ENV` is `development`.
+   */
+  readonly development?: boolean;
   /**
    * Is told what this process does, for metrics and alerts: called at once, after it is in the database. What it throws
    * is logged and changes nothing; it should be quick. Default: nobody is told.
@@ -192,6 +202,12 @@ export function createPawl(given: PawlOptions): Pawl {
     emit,
   };
   const workers = new Set<Worker>();
+  const isDevelopment = options.development ?? process.env["NODE_ENV"] === "development";
+  let watch: DevelopmentWatch | null = null;
+  const warn: Warn = (message, fields) => {
+    if (options.log === undefined) process.emitWarning(message, "PawlWarning");
+    else log.warn(message, fields);
+  };
   let migrated: Promise<unknown> | null = null;
   let closing: Promise<void> | null = null;
 
@@ -212,6 +228,7 @@ export function createPawl(given: PawlOptions): Pawl {
   };
   const shutDown = async (stopOptions?: StopOptions): Promise<void> => {
     await stopWorkers(stopOptions);
+    watch?.stop();
     await client.close();
     await store.close();
   };
@@ -233,8 +250,16 @@ export function createPawl(given: PawlOptions): Pawl {
     worker(workerOptions) {
       if (closing !== null) throw closed();
       const place = { host: hostname(), pid: process.pid, platform: `node ${process.versions.node}` };
+      if (isDevelopment) watch ??= startDevelopmentWatch(warn);
       const worker = createWorker(
-        { ...seams, ...place, probe: noProbe, settle: systemSettle, startLoad: startSystemLoad },
+        {
+          ...seams,
+          ...place,
+          watch: watch ?? undefined,
+          probe: noProbe,
+          settle: systemSettle,
+          startLoad: startSystemLoad,
+        },
         workerOptions,
       );
       workers.add(worker);
@@ -380,6 +405,7 @@ function readPawlOptions(options: PawlOptions): PawlOptions {
       maxPayloadBytes: checkInteger(1, mostPayloadBytes),
       codec: checkCodec,
       log: checkLog,
+      development: checkFlag,
       onEvent: checkFunction,
     },
     { rules: [onePlace] },

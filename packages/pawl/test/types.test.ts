@@ -242,3 +242,18 @@ test("a client of pg is a transaction, a transaction of another library is one o
   };
   expectTypeOf(use).toBeFunction();
 });
+
+test("continueAs never returns, and takes the input of the workflow it goes on as", () => {
+  const newer = workflow({ name: "loop", version: 2 }, async (_ctx, n: number) => n);
+  const looping = workflow({ name: "loop", version: 1 }, async (ctx, isLast: boolean): Promise<string> => {
+    if (isLast) return "over";
+    expectTypeOf(ctx.patch("one")).toEqualTypeOf<boolean>();
+    expectTypeOf(() => ctx.continueAs(1, newer)).returns.toEqualTypeOf<Promise<never>>();
+    // @ts-expect-error: the newer one takes a number
+    void (() => ctx.continueAs("one", newer));
+    // @ts-expect-error: no such option
+    void (() => ctx.continueAs(true, { versoin: 2 }));
+    return ctx.continueAs(true);
+  });
+  expectTypeOf<OutputOf<typeof looping>>().toEqualTypeOf<string>();
+});

@@ -11,11 +11,13 @@ import {
   type WorkflowRef,
 } from "../core/workflow-ref.ts";
 import { createByFilter, type CancelAllOptions, type LiveFilter, type RetryFilter } from "./by-filter.ts";
+import { createChains } from "./chains.ts";
 import { createConnection, type ClientDeps } from "./connection.ts";
 import { createEndWatch } from "./end-watch.ts";
 import type { ForkOptions } from "./fork-options.ts";
 import { createForking } from "./forking.ts";
 import { createOperating, type RescheduleOptions } from "./operating.ts";
+import { readPatch, readPatchedWorkflow, type PatchView } from "./patch-view.ts";
 import { createReading, type Backlog, type ListFilter, type RunCounts, type RunPage } from "./reading.ts";
 import { createRetrying, type RunRetryOptions } from "./retrying.ts";
 import type { RunHandle, SignalName } from "./run-handle.ts";
@@ -146,6 +148,11 @@ export interface Client {
   pauseAll(filter: LiveFilter): Promise<number>;
   /** Resumes all paused runs that fit, and answers how many. @throws {PawlError} `INVALID_OPTION` */
   resumeAll(filter: LiveFilter): Promise<number>;
+  /**
+   * Which patches the runs of a workflow have come by, the oldest first, and whether the old side of each can go.
+   * @throws {PawlError} `INVALID_OPTION`
+   */
+  patches(workflow: Pick<WorkflowRef, "name" | "version">): Promise<readonly PatchView[]>;
   /** Workers that are registered, and those that ended within the last hour; newest first, 1,000 at most. */
   workers(): Promise<readonly WorkerView[]>;
   /** Whoever still waits for a result gets `CLOSED`. The runs go on. */
@@ -171,15 +178,25 @@ export function createClient(deps: ClientDeps): Client {
   const { store, payloads, call } = connection;
   const ends = createEndWatch(deps);
   const starting = createStarting(connection);
-  const tell = createTell(connection);
+  const chains = createChains(connection);
+  const tell = createTell(connection, chains);
   const telling = createTelling(tell);
   const updating = createUpdating(deps, connection, tell);
-  const reading = createReading(connection);
-  const operating = createOperating(connection);
-  const retry = createRetrying(connection);
+  const reading = createReading(connection, chains);
+  const operating = createOperating(connection, chains);
+  const retry = createRetrying(connection, chains);
   const fork = createForking(connection);
   const signalOrStart = createSignalOrStart(connection);
   const showing = createShowing(connection);
+
+  /** Waits for the end of the run, or of the last one that goes on from it. */
+  const awaitResult = async (runId: RunId, abort: AbortSignal | undefined): Promise<unknown> => {
+    for (let at = runId; ;) {
+      const end = await ends.wait(at, abort);
+      if (end.chainEnd === undefined) return resultOf(at, end, payloads);
+      at = end.chainEnd;
+    }
+  };
 
   const untypedHandle = (runId: RunId, workflow?: WorkflowRef): UntypedHandle => ({
     id: runId,
@@ -189,7 +206,7 @@ export function createClient(deps: ClientDeps): Client {
       assertRunId(runId);
       // The watch asks the store by itself, and for ever.
       await call(() => Promise.resolve());
-      return resultOf(runId, await ends.wait(runId, abort), payloads);
+      return awaitResult(runId, abort);
     },
     async signal(name, payload, options) {
       assertName("signal", name);
@@ -255,6 +272,10 @@ export function createClient(deps: ClientDeps): Client {
     fork: async (runId, options) => handle(await fork(runId, options)),
     update: (runId, name, payload, options) => updating.update(runId, name, payload, options),
     published: ((runId: RunId, key?: string) => showing.published(runId, key)) as Client["published"],
+    async patches(workflow) {
+      const { name, version } = readPatchedWorkflow(workflow);
+      return (await call(() => store.listPatches(name, version))).map(readPatch);
+    },
     async workers() {
       const filter = { endedWithinMs: 3_600_000, limit: 1_000 };
       return (await call(() => store.listWorkers(filter))).map((record) => readWorker(record, payloads));

@@ -1,12 +1,12 @@
 import type { PawlError } from "../core/error.ts";
 import type { RunId } from "../core/ids.ts";
-import type { RunEnd } from "../store/run-record.ts";
+import type { FoundEnd } from "../store/run-record.ts";
 import { notFound } from "./run-id.ts";
 import { createWatch, type Watch, type WatchSeams } from "./watch.ts";
 
 /** Waits for runs to end. One that is not there fails with `RUN_NOT_FOUND`. */
-export function createEndWatch(seams: WatchSeams): Watch<RunId, RunEnd> {
-  return createWatch<RunId, RunEnd>(seams, {
+export function createEndWatch(seams: WatchSeams): Watch<RunId, FoundEnd> {
+  return createWatch<RunId, FoundEnd>(seams, {
     name: "look for ended runs",
     awaited: "a run's result",
     hears: ["ended"],
@@ -14,7 +14,7 @@ export function createEndWatch(seams: WatchSeams): Watch<RunId, RunEnd> {
     runOf: (runId) => runId,
     async look(runIds) {
       const ends = await seams.store.getEnds(runIds);
-      const news = new Map<string, RunEnd | PawlError>();
+      const news = new Map<string, FoundEnd | PawlError>();
       for (const runId of runIds) {
         const end = ends.get(runId);
         if (end !== null) news.set(runId, end ?? notFound(runId));

@@ -11,6 +11,8 @@ import {
   type Rule,
 } from "../core/options.ts";
 import { placeOfMessage } from "../core/payload-codec.ts";
+import type { Store } from "../store/store.ts";
+import type { Chains } from "./chains.ts";
 import type { Connection } from "./connection.ts";
 import { assertRunId, ended, notFound } from "./run-id.ts";
 import { checkReason } from "./telling.ts";
@@ -38,7 +40,7 @@ const somethingToDo: Rule = {
       : { kind: "said", option: "at", message: "reschedule needs one of priority, at and delay." },
 };
 
-export function createOperating(connection: Connection): Operating {
+export function createOperating(connection: Connection, chains: Chains): Operating {
   const { store, storeClock, payloads, call } = connection;
 
   return {
@@ -47,8 +49,12 @@ export function createOperating(connection: Connection): Operating {
       const fault = reason === undefined ? null : checkReason(reason);
       if (typeof fault === "string") throw invalidOption("terminate", "reason", fault);
       const said = { reason: reason ?? null, terminated: true };
-      const data = payloads.encode(said, placeOfMessage(runId, "cancel"), "The reason");
-      if ((await call(() => store.terminate(runId, data))) === "missing") throw notFound(runId);
+      const end = (id: RunId): ReturnType<Store["terminate"]> => {
+        const data = payloads.encode(said, placeOfMessage(id, "cancel"), "The reason");
+        return call(() => store.terminate(id, data));
+      };
+      const answer = await chains.follow(runId, end, (said) => said === "ended");
+      if (answer === "missing") throw notFound(runId);
     },
     async reschedule(runId, options) {
       assertRunId(runId);
@@ -66,7 +72,11 @@ export function createOperating(connection: Connection): Operating {
       const delayMs = delay === undefined ? undefined : parseDuration(delay);
       const later = delayMs === 0 ? null : delayMs && Math.ceil(storeClock.now() + delayMs);
       const startAt = at === undefined ? later : Math.max(0, at.getTime());
-      const answer = await call(() => store.reschedule({ runId, priority, startAt }));
+      const answer = await chains.follow(
+        runId,
+        (id) => call(() => store.reschedule({ runId: id, priority, startAt })),
+        (said) => said === "ended",
+      );
       if (answer === "missing") throw notFound(runId);
       if (answer === "ended") throw ended(runId, "has ended and cannot be rescheduled");
       if (answer === "begun")

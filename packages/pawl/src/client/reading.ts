@@ -4,6 +4,7 @@ import { checkInteger, checkList, checkName, checkOneOf, checkOptions, checkRunI
 import { endStatuses, liveStatuses, type RunStatus } from "../core/run-status.ts";
 import type { RunFilter, RunRecord } from "../store/run-record.ts";
 import { readAttempt, type Attempt } from "./attempt.ts";
+import type { Chains } from "./chains.ts";
 import type { Connection } from "./connection.ts";
 import { assertRunId, assertText, notFound } from "./run-id.ts";
 import { readHistory, readRun, type HistoryEvent, type Run } from "./run.ts";
@@ -80,7 +81,7 @@ const looksPerCall = 10_000;
 const callsPerPage = 10;
 const mostCounted = 10_000;
 
-export function createReading({ store, payloads, call }: Connection): Reading {
+export function createReading({ store, payloads, call }: Connection, chains: Chains): Reading {
   const findRun = async (runId: RunId): Promise<RunRecord | null> => {
     assertText(runId);
     return isRunId(runId) ? call(() => store.getRun(runId)) : null;
@@ -135,7 +136,7 @@ export function createReading({ store, payloads, call }: Connection): Reading {
       return lanes.map((lane) => ({ ...lane, oldestAt: new Date(lane.oldestAt) }));
     },
     async status(runId) {
-      const record = await findRun(runId);
+      const record = await chains.follow(runId, findRun, (found) => found?.continuedAs != null);
       if (record === null) throw notFound(runId);
       return record.status;
     },

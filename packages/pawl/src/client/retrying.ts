@@ -1,6 +1,8 @@
 import type { RunId } from "../core/ids.ts";
 import { checkOneOf, checkOptions } from "../core/options.ts";
+import type { RunRecord } from "../store/run-record.ts";
 import type { RedriveTerms } from "../store/store.ts";
+import type { Chains } from "./chains.ts";
 import type { Connection } from "./connection.ts";
 import { assertRunId, ended, notFound } from "./run-id.ts";
 
@@ -17,19 +19,21 @@ export function readRetryOptions(what: string, options: RunRetryOptions): Pick<R
   return checkOptions<RunRetryOptions>(what, options, { from: checkOneOf("start") });
 }
 
-export function createRetrying({
-  store,
-  call,
-}: Pick<Connection, "store" | "call">): (runId: RunId, options?: RunRetryOptions) => Promise<void> {
+export function createRetrying(
+  { store, call }: Pick<Connection, "store" | "call">,
+  chains: Chains,
+): (runId: RunId, options?: RunRetryOptions) => Promise<void> {
   return async (runId, options = {}) => {
     assertRunId(runId);
     const terms = readRetryOptions("retry", options);
-    const run = await call(() => store.getRun(runId));
+    const find = (id: RunId): Promise<RunRecord | null> => call(() => store.getRun(id));
+    const run = await chains.follow(runId, find, (found) => found?.continuedAs != null);
     if (run === null) throw notFound(runId);
-    if (run.endedAt === null) return;
+    const { id, endedAt: at } = run;
+    if (at === null) return;
     // However often the call is repeated, it gives one life.
-    const endedAt = new Map([[runId, run.endedAt]]);
-    const answer = (await call(() => store.redrive([runId], { ...terms, endedAt }))).get(runId) ?? "missing";
+    const endedAt = new Map([[id, at]]);
+    const answer = (await call(() => store.redrive([id], { ...terms, endedAt }))).get(id) ?? "missing";
     if (answer === "missing") throw notFound(runId);
     if (answer === "completed") throw ended(runId, "has completed: there is nothing left to do");
   };

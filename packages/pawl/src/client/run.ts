@@ -28,6 +28,10 @@ export interface Run {
   readonly rootId: RunId;
   /** The run that it was forked from. */
   readonly forkedFrom: RunId | null;
+  /** The first run of the chain it is in: its own id unless it goes on from another. */
+  readonly firstId: RunId;
+  /** The run that goes on from this one, which has ended by that. */
+  readonly continuedAs: RunId | null;
   /** Number of the execution it is in, or was in last, from 1. */
   readonly attempt: number;
   /** Who executes it now. */

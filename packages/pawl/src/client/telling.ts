@@ -7,6 +7,7 @@ import { parseWith } from "../core/schema.ts";
 import { assertTransaction, type Transaction } from "../core/transaction.ts";
 import type { SignalSchemas } from "../core/workflow-ref.ts";
 import type { NewMessage, TellAnswer, Topic } from "../store/message.ts";
+import type { Chains } from "./chains.ts";
 import type { Connection } from "./connection.ts";
 import { assertRunId, ended, notFound } from "./run-id.ts";
 
@@ -39,32 +40,35 @@ export const checkReason: Check = (value) =>
     ? null
     : `must be a text of at most ${longestReason} characters`;
 
-/** Sends one message, and answers its id and what became of it. @throws {PawlError} `RUN_NOT_FOUND` */
+/** Sends one message, and answers its id, which run it went to, and what became of it. @throws {PawlError} `RUN_NOT_FOUND` */
 export type Tell = (
   runId: RunId,
   topic: Topic,
   data?: unknown,
   options?: SignalOptions,
-) => Promise<{ readonly id: string; readonly answer: TellAnswer }>;
+) => Promise<{ readonly id: string; readonly runId: RunId; readonly answer: TellAnswer }>;
 
-export function createTell(connection: Connection): Tell {
+export function createTell(connection: Connection, chains: Chains): Tell {
   const { ids, payloads } = connection;
   return async (runId, topic, data, { idempotencyKey, tx } = {}) => {
     if (tx !== undefined) assertTransaction(topic === "cancel" ? "cancel" : "signal", tx);
     assertRunId(runId);
-    const payload = payloads.encode(data, placeOfMessage(runId, topic), `The payload of ${topic}`);
+    const write = (to: RunId): NewMessage["data"] =>
+      payloads.encode(data, placeOfMessage(to, topic), `The payload of ${topic}`);
+    const written = write(runId);
     const place = connection.placeOf(tx);
     await place.learn();
-    const message: NewMessage = {
-      id: ids.next(),
-      runId,
-      topic,
-      data: payload,
-      idempotencyKey: idempotencyKey ?? null,
+    const message = { id: ids.next(), topic, idempotencyKey: idempotencyKey ?? null };
+    let sentTo = runId;
+    const send = (to: RunId): Promise<TellAnswer> => {
+      sentTo = to;
+      return place.tell({ ...message, runId: to, data: to === runId ? written : write(to) });
     };
-    const answer = await place.tell(message);
+    // Inside a transaction the database follows by itself.
+    const isOver = (answer: TellAnswer): boolean => answer === "ended" && tx === undefined;
+    const answer = await chains.follow(runId, send, isOver);
     if (answer === "missing") throw notFound(runId);
-    return { id: message.id, answer };
+    return { id: message.id, runId: sentTo, answer };
   };
 }
 

@@ -38,7 +38,7 @@ export interface Updating {
 
 export function createUpdating(
   seams: WatchSeams & { readonly timers: Timers },
-  { payloads }: Connection,
+  { payloads, store, call }: Connection,
   tell: Tell,
 ): Updating {
   const answers = createWatch<Question, AnswerRecord>(seams, {
@@ -68,10 +68,12 @@ export function createUpdating(
   ): Promise<unknown> => {
     const topic = updateName(name);
     const key = idempotencyKey === undefined ? {} : { idempotencyKey };
-    const { id: messageId, answer } = await tell(runId, topic, payload, key);
+    const { id: messageId, answer, runId: toldId } = await tell(runId, topic, payload, key);
     if (answer === "ended") throw ended(runId, "has ended and takes no more updates");
-    const question = { runId, messageId, idempotencyKey: idempotencyKey ?? null };
-    const record = await answers.wait(question, signal);
+    const { record, at } = await awaitAnswer(
+      { runId: toldId, messageId, idempotencyKey: idempotencyKey ?? null },
+      signal,
+    );
     if (record.topic !== null && record.topic !== topic)
       throw new PawlError(
         "KEY_CONFLICT",
@@ -80,7 +82,21 @@ export function createUpdating(
       );
     if (record.answer === null || record.answer.data === null)
       throw ended(runId, `ended before it answered update "${name}"`);
-    return answerOf(runId, name, record.answer.name, record.answer.data, payloads);
+    return answerOf(at, name, record.answer.name, record.answer.data, payloads);
+  };
+
+  /** A run that goes on as another takes what it has not read along. */
+  const awaitAnswer = async (
+    question: Question,
+    signal: AbortSignal,
+  ): Promise<{ readonly record: AnswerRecord; readonly at: RunId }> => {
+    for (let at = question.runId; ;) {
+      const record = await answers.wait({ ...question, runId: at }, signal);
+      const next =
+        record.answer === null ? ((await call(() => store.getRun(at)))?.continuedAs ?? null) : null;
+      if (next === null) return { record, at };
+      at = next;
+    }
   };
 
   return {

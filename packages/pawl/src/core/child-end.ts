@@ -15,6 +15,8 @@ export interface ChildEnd {
 /** As the store writes it: the child's own payloads, and in the notes the notes on them. No output is left out. */
 interface StoredChildEnd {
   readonly id: string;
+  /** The run that the parent started, where that went on as others and this one is the last. */
+  readonly first?: string;
   readonly status: EndStatus;
   readonly output?: unknown;
   readonly error: unknown;
@@ -55,7 +57,7 @@ export function readChildEnd(data: Payload, childId: string | null, payloads: Pa
   const end = JSON.parse(data.json) as StoredChildEnd;
   const notes = JSON.parse(data.notes ?? "{}") as { readonly output?: unknown; readonly error?: unknown };
   const { id, status } = end;
-  const sealedFor = childId ?? id;
+  const sealedFor = childId === null || end.first === childId ? id : childId;
   return {
     id,
     status,

@@ -41,6 +41,16 @@ const eventKinds = [
 ] as const;
 export type EventKind = (typeof eventKinds)[number];
 
+/** What this build writes. A later one that means something else by its facts says so with a higher number. */
+const knownFormat = 1;
+
+const knownKinds: ReadonlySet<string> = new Set(eventKinds);
+
+/** The first fact that a later build has written, and this one cannot understand. */
+export function findNewerEvent(events: readonly RunEvent[]): RunEvent | null {
+  return events.find(({ kind, format = 1 }) => format > knownFormat || !knownKinds.has(kind)) ?? null;
+}
+
 /** One fact of one run, as read back. `seq` is dense from 1 in every run. Instants are database time in ms. */
 export interface RunEvent {
   readonly seq: number;
@@ -55,4 +65,6 @@ export interface RunEvent {
   /** Who finished the attempt that this fact is about; null for other facts. */
   readonly workerId: string | null;
   readonly data: Payload | null;
+  /** What its kind and data mean. Default 1, the first. */
+  readonly format?: number;
 }

@@ -17,6 +17,8 @@ export function closeRun(state: State, run: Run, end: RunEnd): readonly Run[] {
 export function leaveForGood(state: State, run: Run, end: RunEnd): readonly Run[] {
   leaveRooms(state, run, end);
   const parent = run.parentId === null ? undefined : state.runs.get(run.parentId);
+  // A run that goes on as another has nothing to tell.
+  if (run.continuedAs !== null) return [];
   return parent?.room && tellParent(state, parent, run, end) ? [parent] : [];
 }
 
@@ -40,9 +42,9 @@ const stopsChildren: readonly EndStatus[] = ["cancelled", "timed_out", "failed"]
 
 /** Leaves word of how a child ended, unless an earlier end of it has been heard of: then answers false. */
 export function tellParent(state: State, parent: Run, child: Run, end: RunEnd): boolean {
-  const { id, parentRequest: name } = child;
+  const { id, firstId, parentRequest: name } = child;
   if (hasHeardOf(parent, id)) return false;
-  const data = { json: childEndedJson(child.id, end), notes: childEndedNotes(end) };
+  const data = { json: childEndedJson(id, firstId, end), notes: childEndedNotes(end) };
   replaceMessage(state, parent, { id, topic: "child", name, data, idempotencyKey: null });
   return true;
 }
@@ -52,10 +54,11 @@ function hasHeardOf(parent: Run, childId: RunId): boolean {
 }
 
 /** Output and error go in as the JSON text they are, so that nothing is lost in between. */
-function childEndedJson(id: string, end: RunEnd): string {
+function childEndedJson(id: RunId, firstId: RunId, end: RunEnd): string {
   const { output, error } = end;
   const returned = output === null ? "" : `"output":${output.json},`;
-  return `{"id":"${id}","status":"${end.status}",${returned}"error":${error?.json ?? "null"}}`;
+  const first = firstId === id ? "" : `"first":"${firstId}",`;
+  return `{"id":"${id}",${first}"status":"${end.status}",${returned}"error":${error?.json ?? "null"}}`;
 }
 
 function childEndedNotes({ output, error }: RunEnd): string | null {

@@ -107,6 +107,8 @@ function revive(state: State, run: Run, end: EndedRun, isFresh: boolean): void {
 function hearChildren(state: State, run: Run): void {
   for (const childId of [...run.childIds].sort(compareText)) {
     const child = runOf(state, childId);
+    // It went on as another, which is a child too.
+    if (child.continuedAs !== null) continue;
     const end = child.end ?? (isStopping(child, run.id) ? cancelled : null);
     if (end !== null) tellParent(state, run, child, end);
     const message = run.inbox.get(childId);

@@ -27,11 +27,21 @@ function judge(state: State, wanted: NewRun, byKey: Map<string, NewRun>): Create
     byKey.set(wanted.key, wanted);
     return { kind: "created", id: wanted.id };
   }
+  // A run that went on as another has passed its key on: a repeated start is known by what the first was started with.
+  const first = "firstId" in owner ? runOf(state, owner.firstId) : owner;
   const isSame =
-    owner.workflow === wanted.workflow &&
-    owner.version === wanted.version &&
-    isSameInput(owner.input, wanted.input);
+    first.workflow === wanted.workflow &&
+    first.version === wanted.version &&
+    isSameInput(first.input, wanted.input);
   return { kind: isSame && !wanted.mustBeNew ? "existing" : "conflict", id: owner.id };
+}
+
+/** Makes a run known by its id, its key and its parent. */
+export function listRun(state: State, run: Run): void {
+  state.runs.set(run.id, run);
+  state.runIds.add(run.id);
+  if (run.key !== null) state.keys.set(run.key, run.id);
+  if (run.parentId !== null) state.runs.get(run.parentId)?.childIds.add(run.id);
 }
 
 function addRun(state: State, wanted: NewRun): void {
@@ -56,6 +66,8 @@ function addRun(state: State, wanted: NewRun): void {
     depth: parent ? parent.depth + 1 : 0,
     isDetached: wanted.isDetached,
     forkedFrom: wanted.forkedFrom,
+    firstId: wanted.id,
+    continuedAs: null,
     createdAt: state.now(),
     room: null,
     end: null,
@@ -66,10 +78,7 @@ function addRun(state: State, wanted: NewRun): void {
     idempotencyKeys: new Set(),
     childIds: new Set(),
   };
-  state.runs.set(run.id, run);
-  state.runIds.add(run.id);
-  if (run.key !== null) state.keys.set(run.key, run.id);
-  parent?.childIds.add(run.id);
+  listRun(state, run);
 
   if (wanted.startAt !== null && wanted.startAt > state.now()) {
     moveToParked(state, run, newNumbers, {

@@ -1,5 +1,6 @@
 import type { Ending, Lease } from "../store/lease.ts";
 import { closeRun } from "./close-run.ts";
+import { continueRun } from "./continue.ts";
 import { heldRun } from "./fence.ts";
 import { write } from "./record.ts";
 import { giveBack } from "./rooms.ts";
@@ -9,7 +10,8 @@ import { wake } from "./wake.ts";
 export function end(state: State, ending: Ending): void {
   const { run } = heldRun(state, ending.lease);
   write(state, run, ending);
-  wake(state, closeRun(state, run, ending));
+  const next = ending.next === undefined ? [] : [continueRun(state, run, ending.next)];
+  wake(state, [...closeRun(state, run, ending), ...next]);
 }
 
 export function release(state: State, lease: Lease): void {

@@ -4,13 +4,16 @@ import { compareText } from "./sorted-list.ts";
 import type { InboxMessage, Run, State } from "./state.ts";
 
 /** Stores a message unless its id is there already. */
-export function putMessage(
-  state: State,
-  run: Run,
-  message: Omit<InboxMessage, "sentAt" | "takenSeq" | "answerSeq">,
-): void {
-  if (run.inbox.has(message.id)) return;
-  const stored: InboxMessage = { ...message, sentAt: state.now(), takenSeq: null, answerSeq: null };
+export function putMessage(state: State, run: Run, message: NewMessage): void {
+  const stored = { ...message, sentAt: state.now(), sentTo: null, takenSeq: null, answerSeq: null };
+  addMessage(state, run, stored);
+}
+
+type NewMessage = Omit<InboxMessage, "sentAt" | "sentTo" | "takenSeq" | "answerSeq">;
+
+/** Adds an unread message as it is, unless its id is there already. */
+export function addMessage(state: State, run: Run, stored: InboxMessage): void {
+  if (run.inbox.has(stored.id)) return;
   run.inbox.set(stored.id, stored);
   run.unread.add(stored);
   if (stored.idempotencyKey !== null) run.idempotencyKeys.add(stored.idempotencyKey);
@@ -18,11 +21,7 @@ export function putMessage(
 }
 
 /** Stores a message in place of one with the same id. */
-export function replaceMessage(
-  state: State,
-  run: Run,
-  message: Omit<InboxMessage, "sentAt" | "takenSeq" | "answerSeq">,
-): void {
+export function replaceMessage(state: State, run: Run, message: NewMessage): void {
   removeMessage(state, run, message.id);
   putMessage(state, run, message);
 }
@@ -55,7 +54,14 @@ export function hasUnread(run: Run): boolean {
 
 /** All unread messages, oldest first. */
 export function unreadMessages(run: Run): readonly Message[] {
-  return run.unread.list().map(({ id, topic, name, data, sentAt }) => ({ id, topic, name, data, sentAt }));
+  return run.unread.list().map(({ id, topic, name, data, sentAt, sentTo }) => ({
+    id,
+    topic,
+    name,
+    data,
+    sentAt,
+    ...(sentTo !== null && { sentTo }),
+  }));
 }
 
 /** The one predicate: an unread message is there whose topic is wanted. */

@@ -9,7 +9,16 @@ import { end, release } from "./end.ts";
 import { fork } from "./fork.ts";
 import { createHintBox, type Deliver } from "./hint-box.ts";
 import { park } from "./park.ts";
-import { countRuns, getEnds, getRun, listAttempts, listRuns, loadHistory, readBacklog } from "./read.ts";
+import {
+  countRuns,
+  getEnds,
+  getRun,
+  listAttempts,
+  listPatches,
+  listRuns,
+  loadHistory,
+  readBacklog,
+} from "./read.ts";
 import { readInbox, record } from "./record.ts";
 import { getAnswer, readPublished } from "./showing.ts";
 import { signalOrStart } from "./signal-or-start.ts";
@@ -81,6 +90,7 @@ export function storeOf(state: State): MemoryStore {
     countRuns: () => transition(() => countRuns(state)),
     readBacklog: (most) => transition(() => readBacklog(state, most)),
     listAttempts: (runId) => transition(() => listAttempts(state, runId)),
+    listPatches: (workflow, version) => transition(() => listPatches(state, workflow, version)),
     loadHistory: (runId, afterSeq) => transition(() => loadHistory(state, runId, afterSeq)),
     readPublished: (runId, key) => transition(() => readPublished(state, runId, key)),
     getAnswers: (questions) => transition(() => questions.map((question) => getAnswer(state, question))),

@@ -6,12 +6,14 @@ import { endStatuses, liveStatuses, statusOfParked, type RunStatus } from "../co
 import type {
   AttemptRecord,
   Backlog,
+  FoundEnd,
+  PatchUse,
   RunCount,
-  RunEnd,
   RunFilter,
   RunPage,
   RunRecord,
 } from "../store/run-record.ts";
+import { chainEndOf } from "./continue.ts";
 import { compareText } from "./sorted-list.ts";
 import { runOf, type Run, type State } from "./state.ts";
 
@@ -20,12 +22,14 @@ export function getRun(state: State, runId: RunId): RunRecord | null {
   return run ? recordOf(run) : null;
 }
 
-export function getEnds(state: State, runIds: readonly RunId[]): ReadonlyMap<RunId, RunEnd | null> {
-  const ends = new Map<RunId, RunEnd | null>();
+export function getEnds(state: State, runIds: readonly RunId[]): ReadonlyMap<RunId, FoundEnd | null> {
+  const ends = new Map<RunId, FoundEnd | null>();
   for (const runId of runIds) {
     const run = state.runs.get(runId);
     if (!run) continue;
-    ends.set(runId, run.end && { status: run.end.status, output: run.end.output, error: run.end.error });
+    const { end } = run;
+    const chain = run.continuedAs === null ? {} : { chainEnd: chainEndOf(state, run).id };
+    ends.set(runId, end && { status: end.status, output: end.output, error: end.error, ...chain });
   }
   return ends;
 }
@@ -96,6 +100,24 @@ export function readBacklog(state: State, most: number): readonly Backlog[] {
   );
 }
 
+export function listPatches(state: State, workflow: string, version: number): readonly PatchUse[] {
+  const all = [...state.runs.values()].filter((run) => run.workflow === workflow && run.version === version);
+  const since = new Map<string, number>();
+  const patchesOf = (run: Run): readonly RunEvent[] =>
+    [...run.events.values()].filter(({ kind }) => kind === "patched");
+  for (const { name, at } of all.flatMap(patchesOf))
+    since.set(name ?? "", Math.min(at, since.get(name ?? "") ?? Infinity));
+  const live = all.filter(({ room }) => room !== null);
+  return [...since]
+    .sort(([a, sinceA], [b, sinceB]) => sinceA - sinceB || compareText(a, b))
+    .map(([patch, at]) => {
+      const others = live.filter((run) => patchesOf(run).every(({ name }) => name !== patch));
+      const olderRuns = others.filter(({ createdAt }) => createdAt < at).length;
+      const runs = live.length - others.length;
+      return { patch, since: at, runs, olderRuns, newerRuns: others.length - olderRuns };
+    });
+}
+
 const outcomes: Partial<Record<RunEvent["kind"], AttemptRecord["outcome"]>> = {
   attempt_failed: "failed",
   attempt_crashed: "crashed",
@@ -150,6 +172,8 @@ function recordOf(run: Run): RunRecord {
     depth: run.depth,
     forkedFrom: run.forkedFrom,
     retry: run.retry,
+    firstId: run.firstId,
+    continuedAs: run.continuedAs,
     epoch: room?.epoch ?? end?.epoch ?? 0,
     attempt: room?.attempt ?? end?.attempt ?? 1,
     workerId: room?.kind === "lease" ? room.workerId : null,

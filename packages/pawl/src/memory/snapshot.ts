@@ -56,6 +56,8 @@ function snapshotRun(run: Run): StoreSnapshot["runs"][number] {
     depth: run.depth,
     isDetached: run.isDetached,
     forkedFrom: run.forkedFrom,
+    firstId: run.firstId,
+    continuedAs: run.continuedAs,
     createdAt: run.createdAt,
     status: end?.status ?? null,
     output: snapshotPayload(end?.output ?? null),

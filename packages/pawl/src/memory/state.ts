@@ -53,6 +53,8 @@ export interface InboxMessage {
   readonly data: Payload | null;
   readonly idempotencyKey: string | null;
   readonly sentAt: number;
+  /** The run it was written for, where that is another. */
+  readonly sentTo: RunId | null;
   /** The event that took it; 0: taken without one; null: unread. */
   takenSeq: number | null;
   /** For updates: the event that answered it. */
@@ -91,6 +93,10 @@ export interface Run {
   readonly depth: number;
   readonly isDetached: boolean;
   readonly forkedFrom: RunId | null;
+  /** The first run of its chain. */
+  readonly firstId: RunId;
+  /** The run that goes on from this one. */
+  continuedAs: RunId | null;
   readonly createdAt: number;
 
   /** Null once it has ended. */
@@ -102,6 +108,7 @@ export interface Run {
   newestSeq: number;
   readonly inbox: Map<string, InboxMessage>;
   readonly unread: SortedList<InboxMessage>;
+  /** Of the whole chain. */
   readonly idempotencyKeys: Set<string>;
   readonly childIds: Set<RunId>;
 }

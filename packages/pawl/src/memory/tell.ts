@@ -1,6 +1,7 @@
 import type { RunId } from "../core/ids.ts";
 import type { NewMessage, TellAnswer } from "../store/message.ts";
-import { putMessage } from "./inbox.ts";
+import { chainEndOf } from "./continue.ts";
+import { addMessage } from "./inbox.ts";
 import type { Run, State } from "./state.ts";
 import { wake } from "./wake.ts";
 
@@ -12,12 +13,18 @@ export function tell(state: State, message: NewMessage): TellAnswer {
   return answer;
 }
 
-function storeMessage(state: State, run: Run, message: NewMessage): "accepted" | "duplicate" | "ended" {
+function storeMessage(
+  state: State,
+  run: Run,
+  message: NewMessage,
+  sentTo: RunId | null = null,
+): "accepted" | "duplicate" | "ended" {
   const { id, topic, data, idempotencyKey } = message;
   if (run.inbox.has(id)) return "accepted";
   if (idempotencyKey !== null && run.idempotencyKeys.has(idempotencyKey)) return "duplicate";
   if (!run.room) return "ended";
-  putMessage(state, run, { id, topic, name: null, data, idempotencyKey });
+  const sent = { sentAt: state.now(), sentTo, takenSeq: null, answerSeq: null };
+  addMessage(state, run, { id, topic, name: null, data, idempotencyKey, ...sent });
   return "accepted";
 }
 
@@ -30,6 +37,7 @@ export function wakeTold(state: State, runIds: readonly RunId[]): void {
 export function insertMessage(state: State, message: NewMessage): void {
   const run = state.runs.get(message.runId);
   if (!run) return;
-  storeMessage(state, run, message);
-  state.hints.add({ kind: "sent", runId: run.id });
+  const last = chainEndOf(state, run);
+  storeMessage(state, last, message, last === run ? null : run.id);
+  state.hints.add({ kind: "sent", runId: last.id });
 }

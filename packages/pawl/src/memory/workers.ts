@@ -6,7 +6,7 @@ import type {
   WorkerFilter,
   WorkerRecord,
 } from "../store/worker-record.ts";
-import { giveBack } from "./rooms.ts";
+import { giveBack, moveToParked } from "./rooms.ts";
 import { compareText } from "./sorted-list.ts";
 import { runOf, type LeaseRoom, type Run, type State, type Worker } from "./state.ts";
 
@@ -25,6 +25,26 @@ export function registerWorker(state: State, worker: NewWorker): void {
     endedAt: null,
     heldAtEnd: null,
   });
+  retryBlocked(state, worker);
+}
+
+const mostBlocked = 1_000;
+
+/** A worker that is new may have the code that blocked runs wait for. */
+function retryBlocked(state: State, { queues, workflows = [] }: NewWorker): void {
+  const now = state.now();
+  const blocked = state.due
+    .list()
+    .map(({ runId }) => runOf(state, runId))
+    .filter(({ room }) => room?.kind === "parked" && room.reason === "blocked")
+    .sort((a, b) => compareText(a.id, b.id))
+    .slice(0, mostBlocked);
+  for (const run of blocked) {
+    const { room, workflow, version, queue } = run;
+    if (room?.kind !== "parked" || (room.dueAt ?? 0) <= now) continue;
+    if (!workflows.includes(`${workflow}@${version}`) || !queues.includes(queue)) continue;
+    moveToParked(state, run, room, { reason: "blocked", dueAt: now, wants: room.wants });
+  }
 }
 
 export function heartbeat(state: State, beat: Heartbeat): HeartbeatAnswer {

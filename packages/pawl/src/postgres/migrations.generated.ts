@@ -30,6 +30,8 @@ create table {schema}.run (
   parent_id       uuid,
   root_id         uuid,                            -- null: the run is its own root
   forked_from     uuid,                            -- the run whose history it began with
+  first_id        uuid,                            -- the run whose chain this one goes on; null: it went on from none
+  continued_as    uuid,                            -- the run that goes on from this one, which has ended by that
   created_at      timestamptz not null,
   start_at        timestamptz,                     -- not claimable before; null: at once
   expires_at      timestamptz,                     -- ends as expired unless begun by then
@@ -66,6 +68,8 @@ create table {schema}.run (
 
 -- Serves: cancelling the children of a run, listing them.
 create index run_parent on {schema}.run (parent_id) where parent_id is not null;
+-- Serves: the run at the end of a chain. There is one in each.
+create unique index run_chain on {schema}.run (first_id, shard) where first_id is not null and continued_as is null;
 
 -- The runs that ended otherwise than by completing: few, and asked for most.
 create table {schema}.stopped (
@@ -188,6 +192,7 @@ create table {schema}.event (
   seq             integer     not null,
   attempt         integer,
   shard           smallint    not null,
+  format          smallint,                        -- what its kind and data mean; null: 1, the first
   kind            text        not null,
   name            text,
   data            json,
@@ -203,11 +208,15 @@ create table {schema}.event (
 
 -- Serves: what happened lately, over all runs.
 create index event_at on {schema}.event using brin (at);
+-- Serves: patches.
+create index event_patched on {schema}.event (name, run_id) where kind = 'patched';
 
 -- What others tell a run. Kept after it was taken, so that its idempotency key holds.
 create table {schema}.inbox (
   run_id          uuid        not null,
   id              uuid        not null,
+  chain_id        uuid,                            -- the first run of the chain that its run goes on; null: it goes on none
+  sent_to         uuid,                            -- the run it was written for, which went on as this one; null: this one
   sent_at         timestamptz not null,
   taken_seq       integer,                         -- the event that took it; 0: taken without one; null: unread
   answer_seq      integer,                         -- for updates: the event that answered it
@@ -220,8 +229,9 @@ create table {schema}.inbox (
   primary key (run_id, id, shard)
 );
 
--- Serves: tell (a repeated send is one message).
-create unique index inbox_idempotency on {schema}.inbox (run_id, idempotency_key, shard) where idempotency_key is not null;
+-- Serves: tell (a repeated send is one message, whichever run of a chain it was sent to).
+create unique index inbox_idempotency on {schema}.inbox (coalesce(chain_id, run_id), idempotency_key, shard)
+  where idempotency_key is not null;
 -- Serves: the one predicate, read_inbox.
 create index inbox_unread on {schema}.inbox (run_id, topic) where taken_seq is null;
 
@@ -720,6 +730,7 @@ $$;
 
 -- Ends runs that are in no room any more: the run's row, its parent's message, the hint. Answers the live parents to wake.
 -- p_epochs, p_attempts: as they were in the room, for a redrive to go on from.
+-- A run that goes on as another one has nothing to tell its parent.
 -- A child that was redriven ends again: its parent hears of that unless it has heard of the earlier end.
 create function {schema}.finish_runs_v1(
   p_shard smallint, p_now timestamptz, p_runs uuid[], p_epochs integer[], p_attempts integer[], p_statuses text[],
@@ -745,7 +756,8 @@ begin
            error = t.error::json, error_notes = t.error_notes::json, ended_at = p_now, epoch = t.epoch, attempt = t.attempt
       from target t
      where r.ctid = t.place
-    returning r.id, r.parent_id, r.parent_request, r.status, r.output, r.output_notes, r.error, r.error_notes
+    returning r.id, r.first_id, r.continued_as, r.parent_id, r.parent_request, r.status, r.output, r.output_notes, r.error,
+              r.error_notes
   ), stopped as (
     insert into {schema}.stopped (shard, run_id, ended_at, status, error_code)
     select p_shard, d.id, p_now, d.status, left(d.error ->> 'code', 255)
@@ -754,9 +766,10 @@ begin
   ), told as (
     insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data, notes)
     select p_shard, d.parent_id, d.id, p_now, 'child', d.parent_request,
-           {schema}.child_end_v1(d.id, d.status, d.output, d.error), {schema}.child_notes_v1(d.output_notes, d.error_notes)
+           {schema}.child_end_v1(d.id, d.first_id, d.status, d.output, d.error),
+           {schema}.child_notes_v1(d.output_notes, d.error_notes)
       from done d
-     where d.parent_id is not null
+     where d.parent_id is not null and d.continued_as is null
        and exists (select 1 from {schema}.run parent
                     where parent.shard = p_shard and parent.id = d.parent_id and parent.status is null
                    offset 0)
@@ -773,12 +786,17 @@ begin
 end
 $$;
 
--- What a parent is told of a child's end. One that returned nothing has no output.
-create function {schema}.child_end_v1(p_id uuid, p_status text, p_output json, p_error json)
+-- What a parent is told of a child's end. One that returned nothing has no output. One that went on from the run that the
+-- parent had started says so.
+create function {schema}.child_end_v1(p_id uuid, p_first uuid, p_status text, p_output json, p_error json)
 returns json
 language plpgsql immutable
 as $$
 begin
+  if p_first is not null then
+    return case when p_output is null then json_build_object('id', p_id, 'first', p_first, 'status', p_status, 'error', p_error)
+                else json_build_object('id', p_id, 'first', p_first, 'status', p_status, 'output', p_output, 'error', p_error) end;
+  end if;
   if p_output is null then
     return json_build_object('id', p_id, 'status', p_status, 'error', p_error);
   end if;
@@ -1224,7 +1242,7 @@ $$;
 -- All unread messages of held runs, oldest first, and clears told. Answers a first row (message_id null) for each held run.
 -- Locks: lease rows, in id order. Index: lease_pkey, inbox_unread.
 create function {schema}.read_inbox_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
-returns table (run_id uuid, message_id uuid, topic text, name text, data text, notes text, sent_ms float8)
+returns table (run_id uuid, message_id uuid, topic text, name text, data text, notes text, sent_ms float8, sent_to uuid)
 language plpgsql
 set search_path = pg_catalog
 set lock_timeout = '250ms'
@@ -1237,9 +1255,10 @@ declare
 begin
   update {schema}.lease l set told = false where l.shard = p_shard and l.run_id = any (v_held) and l.told;
 
-  return query select h, null::uuid, null, null, null, null, null::float8 from unnest(v_held) h;
+  return query select h, null::uuid, null, null, null, null, null::float8, null::uuid from unnest(v_held) h;
   return query
-  select i.run_id, i.id, i.topic, i.name, i.data::text, i.notes::text, floor(extract(epoch from i.sent_at) * 1000)::float8
+  select i.run_id, i.id, i.topic, i.name, i.data::text, i.notes::text, floor(extract(epoch from i.sent_at) * 1000)::float8,
+         i.sent_to
     from {schema}.inbox i
    where i.shard = p_shard and i.run_id = any (v_held) and i.taken_seq is null
    order by i.sent_at, i.id;
@@ -1256,7 +1275,7 @@ create function {schema}.park_runs_v1(
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
   e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
 returns table (run_id uuid, outcome text, told boolean, seq integer, due_ms float8, now_ms float8,
-               message_id uuid, topic text, name text, data text, notes text, sent_ms float8)
+               message_id uuid, topic text, name text, data text, notes text, sent_ms float8, sent_to uuid)
 language plpgsql
 set search_path = pg_catalog
 set lock_timeout = '250ms'
@@ -1357,7 +1376,7 @@ begin
   select i.run_id,
          case when l.told is null then 'parked' when i.run_id = any (v_told) then 'told' else 'due' end,
          coalesce(l.told, false), null::integer, floor(extract(epoch from i.due_at) * 1000)::float8, v_now_ms,
-         null::uuid, null, null, null, null, null::float8
+         null::uuid, null, null, null, null, null::float8, null::uuid
     from unnest(p_runs, v_due) i (run_id, due_at)
     left join lateral (
       select l.told
@@ -1368,7 +1387,7 @@ begin
   if e_delay_ms is not null or e_due_ms is not null then
     return query
     select e.run_id, null, null::boolean, e.seq, floor(extract(epoch from e.due_at) * 1000)::float8, v_now_ms,
-           null::uuid, null, null, null, null, null::float8
+           null::uuid, null, null, null, null, null::float8, null::uuid
       from unnest(e_runs, e_seqs, e_kinds) n (run_id, seq, kind)
      cross join lateral (
        select e.run_id, e.seq, e.due_at
@@ -1380,7 +1399,7 @@ begin
   if v_told is not null then
     return query
     select i.run_id, null, null::boolean, null::integer, null::float8, v_now_ms, i.id, i.topic, i.name, i.data::text, i.notes::text,
-           floor(extract(epoch from i.sent_at) * 1000)::float8
+           floor(extract(epoch from i.sent_at) * 1000)::float8, i.sent_to
       from {schema}.inbox i
      where i.shard = p_shard and i.run_id = any (v_told) and i.taken_seq is null
      order by i.sent_at, i.id;
@@ -1388,13 +1407,14 @@ begin
 end
 $$;
 
--- Ends held runs: facts, result, the parent's message and wake-up, a cancel for the children of what was stopped or failed.
+-- Ends held runs: facts, result, the parent's message and wake-up, a cancel for the children of what was stopped or failed;
+-- p_next: the runs that go on from them, see continue_runs_v1.
 -- Answers the runs ended; one without a row has lost its lease. Fails with 40001 if it must be tried again.
 -- Locks: run rows of these runs, their parents and stopped children, then lease rows of all of them, each in id order.
 -- Index: run_pkey, run_parent, lease_pkey, event_pkey.
 create function {schema}.end_runs_v1(
   p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_statuses text[],
-  p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[], p_children json,
+  p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[], p_children json, p_next json,
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
   e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
 returns table (run_id uuid)
@@ -1412,6 +1432,7 @@ declare
   v_held uuid[];
   v_lost uuid[];
   v_attempts integer[];
+  v_next uuid[];
   v_now timestamptz;
 begin
   v_parents := {schema}.parents_of_v1(p_shard, p_runs);
@@ -1448,6 +1469,9 @@ begin
         select l.attempt from {schema}.lease l where l.shard = p_shard and l.run_id = i.run_id offset 0) l on true
      order by i.place);
   delete from {schema}.lease l where l.shard = p_shard and l.run_id = any (v_held);
+  if p_next is not null then
+    v_next := {schema}.continue_runs_v1(p_shard, v_now, p_next, v_lost);
+  end if;
 
   if v_lost is null then
     v_parents := {schema}.finish_runs_v1(p_shard, v_now, p_runs, p_epochs, v_attempts, p_statuses, p_outputs, p_output_notes,
@@ -1466,7 +1490,7 @@ begin
   if v_children is not null then
     v_parents := v_parents || {schema}.cancel_children_v1(p_shard, v_now, v_children, v_held);
   end if;
-  perform {schema}.wake_runs_v1(p_shard, v_now, v_parents);
+  perform {schema}.wake_runs_v1(p_shard, v_now, v_parents || v_next);
 
   return query select h from unnest(v_held) h;
 end
@@ -1611,13 +1635,15 @@ begin
   v_now := {clock};
 
   with stored as (
-    insert into {schema}.inbox (shard, run_id, id, sent_at, topic, idempotency_key, data, notes)
-    select p_shard, m.run_id, m.id, {clock}, m.topic, m.key, m.data::json, m.notes::json
+    insert into {schema}.inbox (shard, run_id, id, chain_id, sent_at, topic, idempotency_key, data, notes)
+    select p_shard, m.run_id, m.id, r.first_id, {clock}, m.topic, m.key, m.data::json, m.notes::json
       from unnest(p_ids, p_runs, p_topics, p_data, p_notes, p_keys) with ordinality
            m (id, run_id, topic, data, notes, key, place)
-     where exists (select 1 from {schema}.run r
-                    where r.shard = p_shard and r.id = m.run_id and r.status is null
-                   offset 0)
+     cross join lateral (
+       select r.first_id
+         from {schema}.run r
+        where r.shard = p_shard and r.id = m.run_id and r.status is null
+       offset 0) r
      order by m.place
     on conflict do nothing
     returning id
@@ -1631,11 +1657,12 @@ begin
               when exists (select 1 from {schema}.inbox i
                             where i.shard = p_shard and i.run_id = m.run_id and i.id = m.id offset 0) then 'accepted'
               when exists (select 1 from {schema}.inbox i
-                            where i.shard = p_shard and i.run_id = m.run_id and i.idempotency_key = m.key offset 0) then 'duplicate'
+                            where i.shard = p_shard and coalesce(i.chain_id, i.run_id) = coalesce(r.first_id, r.id)
+                              and i.idempotency_key = m.key offset 0) then 'duplicate'
               else 'ended' end
     from unnest(p_ids, p_runs, p_keys) m (id, run_id, key)
     left join lateral (
-      select r.id
+      select r.id, r.first_id
         from {schema}.run r
        where r.shard = p_shard and r.id = m.run_id
       offset 0) r on true;
@@ -1648,6 +1675,7 @@ end
 $$;
 
 -- Stores a message inside a caller's own transaction: only inserts and notifies, locks no run. The hint leads to wake_told.
+-- What was sent to a run that went on as another goes to the one at the end of its chain.
 create function {schema}.tell_in_transaction_v1(
   p_shard smallint, p_id uuid, p_run uuid, p_topic text, p_data text, p_notes text, p_key text)
 returns text
@@ -1657,29 +1685,40 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
 declare
+  v_run uuid := p_run;
   v_status text;
+  v_first uuid;
+  v_next uuid;
 begin
-  select r.status into v_status from {schema}.run r where r.shard = p_shard and r.id = p_run;
+  select r.status, r.first_id, r.continued_as into v_status, v_first, v_next
+    from {schema}.run r where r.shard = p_shard and r.id = v_run;
   if not found then
     return 'missing';
   end if;
+  if v_next is not null then
+    v_first := coalesce(v_first, p_run);
+    select r.id, r.status into v_run, v_status
+      from {schema}.run r where r.shard = p_shard and r.first_id = v_first and r.continued_as is null;
+  end if;
   if v_status is not null then
     return case when exists (select 1 from {schema}.inbox i
-                              where i.shard = p_shard and i.run_id = p_run and i.idempotency_key = p_key)
+                              where i.shard = p_shard and coalesce(i.chain_id, i.run_id) = coalesce(v_first, v_run)
+                                and i.idempotency_key = p_key)
                 then 'duplicate' else 'ended' end;
   end if;
-  insert into {schema}.inbox (shard, run_id, id, sent_at, topic, idempotency_key, data, notes)
-  values (p_shard, p_run, p_id, {clock}, p_topic, p_key, p_data::json, p_notes::json)
+  insert into {schema}.inbox (shard, run_id, id, chain_id, sent_to, sent_at, topic, idempotency_key, data, notes)
+  values (p_shard, v_run, p_id, v_first, nullif(p_run, v_run), {clock}, p_topic, p_key, p_data::json, p_notes::json)
   on conflict do nothing;
   if not found then
     return 'duplicate';
   end if;
-  perform {schema}.hint_runs_v1('s', array[p_run]);
+  perform {schema}.hint_runs_v1('s', array[v_run]);
   return 'accepted';
 end
 $$;
 
--- Looks at these runs' inboxes again: a message was stored without waking. Locks and indexes as tell_runs.
+-- Looks at these runs' inboxes again: a message was stored without waking. One whose run went on as another before it was
+-- committed is passed on. Locks and indexes as tell_runs, and the runs at the ends of chains.
 create function {schema}.wake_told_v1(p_shard smallint, p_runs uuid[])
 returns void
 language plpgsql
@@ -1689,13 +1728,14 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
 declare
-  v_locked uuid[] := p_runs || {schema}.parents_of_v1(p_shard, p_runs);
+  v_locked uuid[] := p_runs || {schema}.parents_of_v1(p_shard, p_runs) || {schema}.chain_ends_v1(p_shard, p_runs);
   v_wake uuid[];
 begin
   perform 1 from (select 1 from {schema}.run r
                    where r.shard = p_shard and r.id = any (v_locked)
                    order by r.id for no key update) r;
-  v_wake := array(select r.id from {schema}.run r where r.shard = p_shard and r.id = any (p_runs) and r.status is null);
+  v_wake := array(select r.id from {schema}.run r where r.shard = p_shard and r.id = any (p_runs) and r.status is null)
+         || {schema}.forward_messages_v1(p_shard, p_runs, v_locked);
   if v_wake <> '{}' then
     perform {schema}.wake_runs_v1(p_shard, {clock}, v_wake);
   end if;
@@ -1761,7 +1801,8 @@ $$;
     breaking: false,
     sql: `-- Workers: who is alive, and recovery from those who are not.
 
--- Locks: what it inserts. An id that exists is left alone.
+-- A worker that is new here may have the code that blocked runs wait for: they are tried again at once.
+-- Locks: what it inserts, parked rows (skip locked). An id that exists is left alone.
 create function {schema}.register_worker_v1(
   p_worker uuid, p_lease_ms integer, p_host text, p_pid integer, p_queues text[], p_concurrency integer,
   p_workflows text[], p_settings json)
@@ -1773,6 +1814,9 @@ begin
   insert into {schema}.worker (id, started_at, heard_at, lease_ms, host, pid, queues, concurrency, workflows, settings)
   values (p_worker, {clock}, {clock}, p_lease_ms, p_host, p_pid, p_queues, p_concurrency, p_workflows, p_settings)
   on conflict do nothing;
+  if found then
+    perform {schema}.retry_blocked_v1(p_queues, p_workflows);
+  end if;
 end
 $$;
 
@@ -2043,7 +2087,11 @@ begin
                                  offset 0)
                          or exists (select 1 from {schema}.lease l
                                      where l.shard = p_shard and l.run_id = u.run_id and not l.told
-                                    offset 0)) as is_overlooked
+                                    offset 0))
+                 or u.topic <> 'child'
+                    and exists (select 1 from {schema}.run r
+                                 where r.shard = p_shard and r.id = u.run_id and r.continued_as is not null
+                                offset 0) as is_overlooked
             from (select i.run_id, i.topic
                     from {schema}.inbox i
                    where i.shard = p_shard and i.taken_seq is null
@@ -2051,7 +2099,8 @@ begin
                    order by i.shard, i.run_id
                    limit 1000) u) m;
   if v_told is not null then
-    v_told := {schema}.lock_free_runs_v1(p_shard, v_told, true);
+    v_told := {schema}.lock_free_runs_v1(p_shard, v_told || {schema}.chain_ends_v1(p_shard, v_told), true);
+    perform {schema}.forward_messages_v1(p_shard, v_told, v_told);
     select count(*) into v_rescued
       from {schema}.parked p
      where p.shard = p_shard and p.run_id = any (v_told)
@@ -2248,6 +2297,7 @@ select r.id, r.workflow, r.version, r.queue, r.priority,
             when p.reason in ('waiting', 'retry') then 'waiting'
             else p.reason end as status,
        r.key, r.tags, r.parent_id, coalesce(r.root_id, r.id) as root_id, r.depth, r.forked_from,
+       coalesce(r.first_id, r.id) as first_id, r.continued_as,
        coalesce(l.epoch, y.epoch, p.epoch, r.epoch) as epoch,
        coalesce(l.last_seq, y.last_seq, p.last_seq) as last_seq,
        coalesce(l.attempt, y.attempt, p.attempt, r.attempt) as attempt,
@@ -2713,7 +2763,7 @@ $$;
 -- asked for after that. Their sizes are known without reading them. Index: event_pkey.
 create function {schema}.load_history_v1(p_shard smallint, p_run uuid, p_after_seq integer)
 returns table (seq integer, kind text, name text, attempt integer, data text, notes text,
-               at_ms float8, began_ms float8, due_ms float8, worker_id uuid)
+               at_ms float8, began_ms float8, due_ms float8, worker_id uuid, format smallint)
 language plpgsql stable
 set search_path = pg_catalog
 set plan_cache_mode = force_generic_plan
@@ -2727,7 +2777,7 @@ begin
          floor(extract(epoch from e.at) * 1000)::float8,
          floor(extract(epoch from e.began_at) * 1000)::float8,
          floor(extract(epoch from e.due_at) * 1000)::float8,
-         e.worker_id
+         e.worker_id, e.format
     from (select e.*, sum(coalesce(octet_length(e.data::text), 0) + coalesce(octet_length(e.notes::text), 0))
                         over (order by e.seq rows between unbounded preceding and 1 preceding) as bytes_before
             from {schema}.event e
@@ -2737,9 +2787,10 @@ begin
 end
 $$;
 
--- How runs ended, for those who wait; status is null while one lives. Index: run_pkey.
+-- How runs ended, for those who wait; status is null while one lives. chain_end: of a run that went on as another, the one at
+-- the end of its chain. Index: run_pkey, run_chain.
 create function {schema}.read_ends_v1(p_shard smallint, p_runs uuid[])
-returns table (id uuid, status text, output text, output_notes text, error text, error_notes text)
+returns table (id uuid, status text, output text, output_notes text, error text, error_notes text, chain_end uuid)
 language plpgsql stable
 set search_path = pg_catalog
 set plan_cache_mode = force_generic_plan
@@ -2748,7 +2799,8 @@ as $$
 #variable_conflict use_column
 begin
   return query
-  select r.id, r.status, r.output::text, r.output_notes::text, r.error::text, r.error_notes::text
+  select r.id, r.status, r.output::text, r.output_notes::text, r.error::text, r.error_notes::text,
+         case when r.continued_as is not null then {schema}.chain_end_v1(p_shard, coalesce(r.first_id, r.id)) end
     from {schema}.run r
    where r.shard = p_shard and r.id = any (p_runs);
 end
@@ -3183,13 +3235,13 @@ as $$
 begin
   insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data, notes)
   select p_shard, c.parent_id, c.id, p_now, 'child', c.parent_request,
-         {schema}.child_end_v1(c.id, coalesce(c.status, 'cancelled'), c.output, c.error),
+         {schema}.child_end_v1(c.id, c.first_id, coalesce(c.status, 'cancelled'), c.output, c.error),
          {schema}.child_notes_v1(c.output_notes, c.error_notes)
     from unnest(p_runs) p (id)
    cross join lateral (
-     select c.parent_id, c.id, c.parent_request, c.status, c.output, c.output_notes, c.error, c.error_notes
+     select c.parent_id, c.id, c.first_id, c.parent_request, c.status, c.output, c.output_notes, c.error, c.error_notes
        from {schema}.run c
-      where c.shard = p_shard and c.parent_id = p.id
+      where c.shard = p_shard and c.parent_id = p.id and c.continued_as is null
      offset 0) c
    where c.status is not null or {schema}.is_stopping_v1(p_shard, c.id, c.parent_id)
   on conflict (shard, run_id, id) do update
@@ -3569,10 +3621,273 @@ $$;
   },
   {
     version: 11,
-    name: "placeholder",
+    name: "continue",
     transaction: true,
     breaking: false,
-    sql: `-- Keeps the numbers without a gap until the migration that belongs here is merged: delete this file then.
+    sql: `-- Runs that go on as another one, patches, and blocked runs.
+--
+-- A chain is a run, the one that went on from it, and so on. Every run but the first knows the first, and the one at the end
+-- is found by that in one look, however long the chain is. Idempotency keys of messages hold for the whole chain.
+
+-- The run at the end of a chain. Index: run_chain.
+create function {schema}.chain_end_v1(p_shard smallint, p_first uuid)
+returns uuid
+language plpgsql stable
+as $$
+begin
+  return (select r.id from {schema}.run r where r.shard = p_shard and r.first_id = p_first and r.continued_as is null);
+end
+$$;
+
+-- The ends of the chains of those of these runs that went on as another one. Index: run_pkey, run_chain.
+create function {schema}.chain_ends_v1(p_shard smallint, p_runs uuid[])
+returns uuid[]
+language plpgsql
+as $$
+begin
+  return array(
+    select {schema}.chain_end_v1(p_shard, c.first_id)
+      from (select coalesce(r.first_id, r.id) as first_id, r.continued_as
+              from {schema}.run r
+             where r.shard = p_shard and r.id = any (p_runs)
+            offset 0) c
+     where c.continued_as is not null);
+end
+$$;
+
+-- Lets runs that are ending go on as others: the next one of each has its key, its place in its parent, its terms and its
+-- unread messages, and is claimable at once. Children's ends stay: the requests they answer are the old run's.
+-- p_next: id, run_id (the old run), version, input, notes, raw. Answers those that were told something, for the caller to wake.
+-- The caller has locked the old runs. Index: run_pkey, key_pkey, inbox_unread.
+create function {schema}.continue_runs_v1(p_shard smallint, p_now timestamptz, p_next json, p_lost uuid[])
+returns uuid[]
+language plpgsql
+as $$
+declare
+  v_old uuid[];
+  v_new uuid[];
+  v_told uuid[];
+  v_rooms {schema}.room[];
+begin
+  -- One run is at the end of a chain: the old one makes way first.
+  with target as materialized (
+    select r.place, n.id
+      from json_to_recordset(p_next) as n (id uuid, run_id uuid)
+     cross join lateral (
+       select r.ctid as place
+         from {schema}.run r
+        where r.shard = p_shard and r.id = n.run_id and r.status is null
+       offset 0) r
+     where p_lost is null or n.run_id <> all (p_lost)
+  ), made_way as (
+    update {schema}.run r
+       set continued_as = t.id
+      from target t
+     where r.ctid = t.place
+    returning r.id, r.continued_as
+  )
+  select array_agg(m.id), array_agg(m.continued_as) into v_old, v_new from made_way m;
+  if v_old is null then
+    return null;
+  end if;
+
+  with born as (
+    insert into {schema}.run (shard, id, workflow, version, queue, priority, input, input_notes, key, created_at,
+                              deadline_at, parent_id, parent_request, root_id, depth, tags, retry, raw, first_id,
+                              detached, fifo_key, batch_key, tenant)
+    select p_shard, n.id, r.workflow, n.version, r.queue, r.priority, n.input::json, n.notes::json, r.key, p_now,
+           r.deadline_at, r.parent_id, r.parent_request, coalesce(r.root_id, r.id), r.depth, r.tags, r.retry, n.raw,
+           coalesce(r.first_id, r.id), r.detached, r.fifo_key, r.batch_key, r.tenant
+      from json_to_recordset(p_next) as n (id uuid, run_id uuid, version integer, input text, notes text, raw boolean)
+     cross join lateral (
+       select r.id, r.first_id, r.root_id, r.parent_id, r.deadline_at, r.priority, r.depth, r.detached, r.workflow, r.queue,
+              r.key, r.parent_request, r.fifo_key, r.batch_key, r.tenant, r.tags, r.retry
+         from {schema}.run r
+        where r.shard = p_shard and r.id = n.run_id
+       offset 0) r
+     where n.id = any (v_new)
+    returning id, tags
+  )
+  insert into {schema}.tag (shard, run_id, tag)
+  select p_shard, b.id, t
+    from born b
+   cross join unnest(b.tags) t
+  on conflict do nothing;
+
+  -- What the key was given for stays: a repeated start is known by the first input.
+  with mine as materialized (
+    select k.place, n.new_id
+      from unnest(v_old, v_new) n (old_id, new_id)
+     cross join lateral (
+       select r.key from {schema}.run r where r.shard = p_shard and r.id = n.old_id offset 0) r
+     cross join lateral (
+       select k.ctid as place
+         from {schema}.key k
+        where k.shard = p_shard and k.key = r.key and (k.run_id = n.old_id) is true
+          for update) k
+  )
+  update {schema}.key k set run_id = m.new_id from mine m where k.ctid = m.place;
+
+  v_told := {schema}.move_messages_v1(p_shard, v_old, v_new);
+  select array_agg((n.id, 0, 0, 1, 0, 0, 0, v_told is not null and n.id = any (v_told))::{schema}.room)
+    into v_rooms from unnest(v_new) n (id);
+  perform {schema}.put_ready_v1(p_shard, p_now, v_rooms);
+  return v_told;
+end
+$$;
+
+-- Moves the unread messages of runs to those that go on from them, in their order; the old rows stay, taken by no event, so
+-- that a repeated send is known. Why a run was to be cancelled is dropped where it was sealed for the old run: the store cannot
+-- seal it anew. Answers the runs that have got any. Index: inbox_unread.
+create function {schema}.move_messages_v1(p_shard smallint, p_from uuid[], p_to uuid[])
+returns uuid[]
+language plpgsql
+as $$
+declare
+  v_told uuid[];
+begin
+  with unread as materialized (
+    select i.place, n.new_id, r.first_id, i.idempotency_key
+      from unnest(p_from, p_to) n (old_id, new_id)
+     cross join lateral (
+       select r.first_id from {schema}.run r where r.shard = p_shard and r.id = n.new_id offset 0) r
+     cross join lateral (
+       select i.ctid as place, i.topic, i.idempotency_key
+         from {schema}.inbox i
+        where i.shard = p_shard and i.run_id = n.old_id and i.taken_seq is null
+          for update) i
+     where i.topic <> 'child'
+  ), gone as (
+    update {schema}.inbox i
+       set taken_seq = 0, idempotency_key = null
+      from unread u
+     where i.ctid = u.place
+    returning u.new_id, u.first_id, u.idempotency_key, i.run_id, i.id, i.sent_to, i.sent_at, i.topic, i.name, i.data, i.notes
+  ), moved as (
+    insert into {schema}.inbox (shard, run_id, id, chain_id, sent_to, sent_at, topic, name, idempotency_key, data, notes)
+    select p_shard, g.new_id, g.id, g.first_id, coalesce(g.sent_to, g.run_id), g.sent_at, g.topic, g.name, g.idempotency_key,
+           case when g.topic <> 'cancel' or g.notes is null then g.data end,
+           case when g.topic <> 'cancel' then g.notes end
+      from gone g
+    on conflict do nothing
+    returning run_id
+  )
+  select array_agg(distinct m.run_id) into v_told from moved m;
+  return v_told;
+end
+$$;
+
+-- Passes on what a caller's transaction sent to a run that went on as another before that committed. p_locked: the runs whose
+-- rows the caller has locked; what would go to another one is left for the next look. Answers those that have got any.
+create function {schema}.forward_messages_v1(p_shard smallint, p_runs uuid[], p_locked uuid[])
+returns uuid[]
+language plpgsql
+as $$
+declare
+  v_from uuid[];
+  v_to uuid[];
+begin
+  select array_agg(f.id), array_agg(f.chain_end) into v_from, v_to
+    from (select c.id, {schema}.chain_end_v1(p_shard, c.first_id) as chain_end
+            from (select r.id, coalesce(r.first_id, r.id) as first_id, r.continued_as
+                    from {schema}.run r
+                   where r.shard = p_shard and r.id = any (p_runs)
+                  offset 0) c
+           where c.continued_as is not null
+          offset 0) f
+   cross join lateral (
+     select r.status from {schema}.run r where r.shard = p_shard and r.id = f.chain_end offset 0) e
+   where f.chain_end = any (p_locked) and e.status is null;
+  if v_from is null then
+    return null;
+  end if;
+  return {schema}.move_messages_v1(p_shard, v_from, v_to);
+end
+$$;
+
+-- Public, and described in docs/sql.md. Which patches a workflow's runs have come by. Whoever has none of these facts and
+-- started before the first of them may need the old side. Index: event_patched, run_pkey, the rooms' primary keys.
+create view {schema}.patches as
+with used as materialized (
+  select e.name as patch, r.workflow, r.version, e.shard, min(e.at) as since,
+         count(*) filter (where r.status is null) as runs
+    from {schema}.event e
+   cross join lateral (
+     select r.workflow, r.version, r.status from {schema}.run r where r.shard = e.shard and r.id = e.run_id offset 0) r
+   where e.kind = 'patched'
+   group by e.name, r.workflow, r.version, e.shard
+), live as materialized (
+  select v.run_id as live_id, v.workflow as live_workflow, v.version as live_version, v.shard as live_shard, r.created_at
+    from (select v.run_id, v.workflow, v.version, v.shard
+            from {schema}.live_runs v
+           where (v.workflow, v.version) in (select u.workflow, u.version from used u)) v
+   cross join lateral (
+     select r.created_at from {schema}.run r where r.shard = v.shard and r.id = v.run_id offset 0) r
+)
+select u.workflow, u.version, u.patch, u.since, u.runs::integer as runs, o.older_runs, o.newer_runs, u.shard
+  from used u
+ cross join lateral (
+   select (count(*) filter (where l.created_at < u.since))::integer as older_runs,
+          (count(*) filter (where l.created_at >= u.since))::integer as newer_runs
+     from live l
+    where l.live_workflow = u.workflow and l.live_version = u.version and l.live_shard = u.shard
+      and not exists (select 1 from {schema}.event h
+                       where h.kind = 'patched' and h.name = u.patch and h.run_id = l.live_id and h.shard = u.shard
+                      offset 0)) o;
+
+-- The patches of one workflow. Index: as the view.
+create function {schema}.read_patches_v1(p_shard smallint, p_workflow text, p_version integer)
+returns table (patch text, since_ms float8, runs integer, older_runs integer, newer_runs integer)
+language plpgsql stable
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select p.patch, floor(extract(epoch from p.since) * 1000)::float8, p.runs, p.older_runs, p.newer_runs
+    from {schema}.patches p
+   where p.shard = p_shard and p.workflow = p_workflow and p.version = p_version
+   order by p.since, p.patch;
+end
+$$;
+
+-- Makes blocked runs of these workflows (name@version) on these queues due now: some thousand of them; the others come by
+-- their own time. Locks: parked rows, skipping those that others hold. Index: parked_reason, run_pkey.
+create function {schema}.retry_blocked_v1(p_queues text[], p_workflows text[])
+returns void
+language plpgsql
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+as $$
+declare
+  v_now timestamptz := {clock};
+begin
+  with blocked as materialized (
+    select p.run_id, p.shard
+      from {schema}.parked p
+     where p.reason = 'blocked' and p.reason <> 'waiting'
+     order by p.reason, p.run_id
+     limit 1000
+  ), fit as materialized (
+    select m.place
+      from blocked b
+     cross join lateral (
+       select r.workflow, r.version, r.queue from {schema}.run r where r.shard = b.shard and r.id = b.run_id offset 0) r
+     cross join lateral (
+       select p.ctid as place
+         from {schema}.parked p
+        where p.shard = b.shard and p.run_id = b.run_id and p.reason = 'blocked' and p.due_at > v_now
+          and r.workflow || '@' || r.version = any (p_workflows) and r.queue = any (p_queues)
+          for update skip locked) m
+  )
+  update {schema}.parked p set due_at = v_now from fit f where p.ctid = f.place;
+end
+$$;
 `,
   },
   {

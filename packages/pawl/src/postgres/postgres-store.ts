@@ -10,7 +10,7 @@ import type { CallersStore } from "../store/callers-store.ts";
 import type { Hint } from "../store/hint.ts";
 import type { Ending, Lease, ParkAnswer, Parking, RecordAnswer, Recording } from "../store/lease.ts";
 import type { Message, NewMessage, TellAnswer } from "../store/message.ts";
-import type { CreateAnswer, NewRun, RunEnd } from "../store/run-record.ts";
+import type { CreateAnswer, FoundEnd, NewRun } from "../store/run-record.ts";
 import type { StoreReport } from "../store/store-report.ts";
 import type { Store } from "../store/store.ts";
 import { createCallersStore } from "./callers-store.ts";
@@ -306,7 +306,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     },
     async getEnds(runIds) {
       const rows = await database.call<read.EndRow>(read.readEnds, [0, runIds]);
-      return new Map<string, RunEnd | null>(rows.map((row) => [row.id, read.decodeEnd(row)]));
+      return new Map<string, FoundEnd | null>(rows.map((row) => [row.id, read.decodeEnd(row)]));
     },
     async listRuns(filter) {
       return read.decodePage(await database.call<read.ListedRow>(read.listRuns, read.listValues(0, filter)));
@@ -323,6 +323,10 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     async listAttempts(runId) {
       const rows = await database.call<read.AttemptRow>(read.readAttempts, [shardOf(runId), runId]);
       return rows.map(read.decodeAttempt);
+    },
+    async listPatches(workflow, version) {
+      const rows = await database.call<read.PatchRow>(read.readPatches, [0, workflow, version]);
+      return rows.map(read.decodePatch);
     },
     async loadHistory(runId, afterSeq) {
       const events: RunEvent[] = [];

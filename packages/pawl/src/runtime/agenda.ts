@@ -132,7 +132,7 @@ export function createAgenda(parts: AgendaParts): Agenda {
     message: Message,
     { schema, signal, key }: WaitRequest,
   ): Promise<ParsedSignal> => {
-    const sentTo = placeOfMessage(runId, message.topic);
+    const sentTo = placeOfMessage(message.sentTo ?? runId, message.topic);
     const place = placeOfEvent(runId, { kind: "signal_received", name: key });
     if (schema === null) return { fault: null, seal: () => payloads.move(message.data, sentTo, place) };
     const received = payloads.decode(message.data, sentTo);

@@ -2,7 +2,14 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Duration } from "../core/duration.ts";
 import type { RunId } from "../core/ids.ts";
 import type { Log } from "../core/log.ts";
-import type { PublishedSchemas, SignalSchemas, UpdateSchemas, WorkflowRef } from "../core/workflow-ref.ts";
+import type {
+  InputOf,
+  PublishedSchemas,
+  SignalSchemas,
+  UpdateSchemas,
+  WorkflowRef,
+} from "../core/workflow-ref.ts";
+import type { ContinueOptions } from "./continue-as.ts";
 import type { StepContext } from "./step-context.ts";
 import type { StepOptions } from "./step-options.ts";
 
@@ -153,6 +160,27 @@ export interface Context<
    * @throws {PawlError} `INVALID_NAME`; `INVALID_OPTION` where the update has a handler already
    */
   readonly onUpdate: OnUpdate<Signals, Published, Updates>;
+  /**
+   * Ends this run and goes on as a new one of the same workflow: for loops without an end, whose history would grow for
+   * ever. The code stops here, and the promise never settles. The new run has this one's key, parent, tags, queue, deadline
+   * and unread signals, and a handle of this one follows to it. Children that still run are not waited for.
+   * @throws {PawlError} `INVALID_OPTION`, `INVALID_PAYLOAD`, and what the input's schema says
+   * @example
+   * for (let n = 0; n < 100; n++) await ctx.step("poll", poll);
+   * return ctx.continueAs(input);
+   */
+  continueAs<Ref extends WorkflowRef>(input: InputOf<Ref>, workflow: Ref): Promise<never>;
+  continueAs(input?: unknown, options?: ContinueOptions): Promise<never>;
+  /**
+   * Changes code under running workflows: true where the run may take the new side. A run that comes here for the first
+   * time takes it, and so it does in every later execution. One that was past this place before the change came stays on
+   * the old side. Both sides stay in the code until `pawl.patches` says that no run needs the old one.
+   * @throws {PawlError} `INVALID_NAME`
+   * @example
+   * if (ctx.patch("charge-in-euro")) await ctx.step("charge-euro", chargeEuro);
+   * else await ctx.step("charge", charge);
+   */
+  patch(id: string): boolean;
   /** The time of the last record the code was given, in ms: use it instead of `Date.now()`. */
   now(): number;
   /** In [0, 1), the same in every execution of the run: use it instead of `Math.random()`. */

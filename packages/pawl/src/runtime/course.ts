@@ -1,6 +1,6 @@
 import { idOfChild } from "../core/child-end.ts";
 import { PawlError } from "../core/error.ts";
-import type { RunEvent } from "../core/event.ts";
+import { findNewerEvent, type RunEvent } from "../core/event.ts";
 import { meaningOf } from "../core/fact.ts";
 import { forkOf, seedRunId, type Fork } from "../core/fork.ts";
 import type { Ids } from "../core/ids.ts";
@@ -8,18 +8,21 @@ import { placeOfEvent, placeOfInput } from "../core/payload-codec.ts";
 import { parseWith } from "../core/schema.ts";
 import { createSeededRandom, type SeededRandom } from "../core/seeded-random.ts";
 import type { Timers } from "../core/timers.ts";
+import type { Watch, WatchedPlace } from "../core/watch.ts";
 import { createAgenda, earliest, type Agenda } from "./agenda.ts";
 import { readAnswer } from "./answer.ts";
+import type { ContinuationTerms } from "./continue-as.ts";
 import { createContext } from "./create-context.ts";
 import { createDelivery, type Delivery } from "./delivery.ts";
 import { findDifference, type CodeEnd } from "./difference.ts";
 import { createEnding, patienceMs, type Ending, type EndingParts, type Outcome } from "./ending.ts";
 import { createFailures } from "./failures.ts";
 import { stopError, stopOf } from "./orders.ts";
+import { createPatches, type Patches } from "./patches.ts";
 import { enterBranch, isLost } from "./race.ts";
 import { createRequest, type Branch, type Request, type RequestTerms } from "./request.ts";
 import { createRequests } from "./requests.ts";
-import { createRunLog } from "./run-log.ts";
+import { createRunLog, unwatched } from "./run-log.ts";
 import { createScope } from "./scope.ts";
 import type { UndoTerms } from "./step-options.ts";
 import { createUpdateHandlers } from "./updates.ts";
@@ -31,6 +34,7 @@ export interface CourseParts extends Omit<EndingParts, "absorb" | "handledFailur
   readonly restGraceMs: number;
   readonly parkGraceMs: number;
   readonly cancelRecorded: () => void;
+  readonly watch?: Watch | undefined;
 }
 
 /** Without an answer to tell the store's time, a holder looks at its clock after this long at the latest. */
@@ -50,12 +54,15 @@ export class Course {
   #withdrawn: Request[] = [];
   readonly #agenda: Agenda;
   readonly #ending: Ending;
+  readonly #patches: Patches;
   #codeEnd: CodeEnd | null = null;
   /** What the code sees as the time. */
   #now: number;
   readonly #fork: Fork | null;
   #random: SeededRandom | null = null;
   #delivered = 0;
+  /** The request that was answered last, in words. */
+  #lastGiven: string | null = null;
   /** What the code has said undoes a step. */
   readonly #undos = new Map<string, UndoTerms>();
   /** What every request gets from the moment the code knows that it is to stop. */
@@ -81,13 +88,15 @@ export class Course {
       handledFailures: (thrown) => this.#failures.handled(thrown),
       undos: this.#undos,
     });
+    this.#patches = createPatches({ ...parts, isNewGround: () => this.#delivery.isSpent() });
     this.#fork = forkOf(parts.history);
     this.#now = this.#fork?.since ?? parts.claimed.createdAt;
     this.#isReplaying = parts.history.length > 0;
   }
 
   async run(): Promise<Outcome> {
-    this.#outcome = await this.#prepare();
+    const newer = findNewerEvent(this.#parts.history);
+    this.#outcome = await (newer === null ? this.#prepare() : this.#ending.blockNewer(newer));
     this.#outcome ??= await this.#startCode();
     return this.#go();
   }
@@ -156,7 +165,7 @@ export class Course {
   }
 
   async #startCode(): Promise<Outcome | null> {
-    const { claimed, workflow, log, bell, payloads } = this.#parts;
+    const { claimed, workflow, log, bell, payloads, watch } = this.#parts;
     const { runId, version, attempt, key, parentId } = claimed;
     const read = await this.#readInput();
     if ("outcome" in read) return read.outcome;
@@ -165,31 +174,40 @@ export class Course {
       payloads,
       withdraw: () => this.#withdrawHandlers(),
     });
+    const end = (end: CodeEnd): void => {
+      if (this.#codeEnd !== null) return;
+      this.#codeEnd = end;
+      this.#moves += 1;
+      bell.ring();
+    };
     const parts = {
       run: { id: runId, workflow: claimed.workflow, version, attempt, key, parentId },
       signalSchemas: workflow.signalSchemas,
       publishedSchemas: workflow.publishedSchemas,
       updates,
-      log: createRunLog(log, {}, () => this.#isReplaying),
+      log: createRunLog(watch === undefined ? log : unwatched(log, watch), {}, () => this.#isReplaying),
       random: () => (this.#random ??= createSeededRandom(this.#seed())),
       now: () => this.#now,
+      patch: (id: string) => this.#isOver() || this.#patches.isNew(id),
+      workflow,
+      continueAs: (terms: ContinuationTerms): Promise<never> => {
+        if (this.#refusal !== null && !this.#isOver()) return Promise.reject(this.#refusal);
+        // Handlers that have an update answer it first.
+        void updates.finished().then(() => end({ kind: "continued", terms }));
+        return new Promise(() => {});
+      },
       payloads,
       adopt: (promise: Promise<unknown>, branch: Branch) => this.#adopt(promise, branch),
       withdraw: (branch: Branch) => this.#withdraw(branch),
     };
     const scope = createScope("", (terms, branch) => this.#ask(terms, branch));
     const ctx = createContext(parts, scope);
-    const end = (end: CodeEnd): void => {
-      this.#codeEnd = end;
-      this.#moves += 1;
-      bell.ring();
-    };
     const call = async (): Promise<unknown> => {
       const output = await workflow.call(ctx, read.input);
       await updates.finished();
       return output;
     };
-    call().then(
+    (watch === undefined ? call() : watch.inside(this.#place(), call)).then(
       (output) => end({ kind: "returned", output }),
       (error: unknown) => end({ kind: "threw", error }),
     );
@@ -207,8 +225,14 @@ export class Course {
     return areAnswered;
   }
 
+  #place(): WatchedPlace {
+    const { workflow, version } = this.#parts.claimed;
+    return { workflow, version, step: null };
+  }
+
   #ask(terms: RequestTerms, branch: Branch | null): Promise<unknown> {
-    if (this.#outcome !== null || this.#codeEnd !== null) return this.#ignore(terms);
+    this.#parts.watch?.asked(`${terms.family} "${terms.key}"`);
+    if (this.#isOver()) return this.#ignore(terms);
     if (this.#refusal !== null) return Promise.reject(this.#refusal);
     if (isLost(branch)) return Promise.reject(withdrawnError(terms));
     const request = createRequest(terms);
@@ -249,6 +273,11 @@ export class Course {
       if (request.family === "step") this.#parts.steps.withdraw(request.key, error);
       request.reject(error);
     }
+  }
+
+  /** Whatever the code still does concerns nobody. */
+  #isOver(): boolean {
+    return this.#outcome !== null || this.#codeEnd !== null;
   }
 
   /** Nobody will answer: the run is in other hands, or over. */
@@ -301,6 +330,7 @@ export class Course {
     const request = meaning === null ? undefined : this.#requests.find(meaning);
     if (request !== undefined) {
       this.#requests.settle(request);
+      this.#lastGiven = `${request.family} "${request.key}"`;
       try {
         const answer = readAnswer(request, event, placeOfEvent(claimed.runId, event), payloads);
         this.#failures.given(event, answer.kind === "failure" ? answer.error : null);
@@ -388,7 +418,7 @@ export class Course {
     }
     const isSoonBusy = steps.hasShortWait && !this.#isHalted();
     const isBusy = steps.size > 0 || isSoonBusy || this.#requests.size === 0;
-    if (holding.hasAnswers || holding.hasTooMany || (holding.hasFacts && isBusy)) return this.#record();
+    if (holding.hasAnswers || holding.hasTooMany || (holding.hasPressing && isBusy)) return this.#record();
     if (isBusy) return this.#rest();
     if (isReleasing()) return null;
     return orders.isPaused ? this.#ending.pause() : this.#park();
@@ -424,7 +454,9 @@ export class Course {
 
   /** A step runs, or the code does: waits until something happens, or is due. Code that does not heed a stop is given up. */
   async #rest(): Promise<Outcome | null> {
-    const { bell, holding, orders, steps, log } = this.#parts;
+    const { bell, holding, orders, steps, log, watch } = this.#parts;
+    if (watch !== undefined && steps.size === 0 && this.#codeEnd === null)
+      watch.strayed(this.#place(), this.#lastGiven);
     if (orders.stop !== null || orders.isUndoing) {
       if (await bell.wait(patienceMs)) return null;
       holding.assertHeld();

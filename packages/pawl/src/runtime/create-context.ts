@@ -34,6 +34,7 @@ import type {
   StartChildOptions,
   TimeoutOption,
 } from "./context.ts";
+import { readContinuation, type ContinuationTerms, type ContinueOptions } from "./continue-as.ts";
 import type { Branch, ChildTerms, TimerTerms } from "./request.ts";
 import type { Scope } from "./scope.ts";
 import type { StepContext } from "./step-context.ts";
@@ -47,6 +48,11 @@ export interface ContextParts {
   readonly log: Log;
   readonly random: () => SeededRandom;
   readonly now: () => number;
+  readonly patch: (id: string) => boolean;
+  /** The workflow whose code this is. */
+  readonly workflow: WorkflowRef;
+  /** Ends the code here. */
+  readonly continueAs: (terms: ContinuationTerms) => Promise<never>;
   readonly payloads: Payloads;
   readonly adopt: (promise: Promise<unknown>, branch: Branch) => boolean;
   readonly withdraw: (branch: Branch) => void;
@@ -124,6 +130,10 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
     now: parts.now,
     random: () => parts.random().next(),
     uuid: () => parts.random().uuid(),
+    patch(id: string) {
+      assertName("patch", id);
+      return parts.patch(id);
+    },
 
     step: (name: string, call: (step: StepContext) => unknown, options?: StepOptions<never>) =>
       request(() => {
@@ -157,6 +167,11 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
       ),
     start: (workflow: WorkflowRef, input?: unknown, options: StartChildOptions = {}) =>
       request(() => start(workflow, input, options)),
+    continueAs: (input?: unknown, to: ContinueOptions | WorkflowRef = {}) =>
+      request(async () => {
+        const terms = await readContinuation(parts.workflow, parts.payloads, input, to);
+        return parts.continueAs(terms);
+      }),
     publish: (key: string, value: unknown) => request(() => publish(key, value)),
     onUpdate: (name: string, handler: (payload: unknown, ctx: Context) => unknown) =>
       parts.updates.register(name, handler, scope, (inner) => createContext(parts, inner)),
@@ -165,15 +180,16 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
   return context satisfies Record<keyof Context, unknown> as Context;
 }
 
-/** A mistake rejects, like any answer. */
-function request(ask: () => Promise<unknown>): Promise<unknown> {
+/** A mistake rejects, like any answer, and must not end the process where nobody awaits it. */
+function request<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  let answer: Promise<Answer>;
   try {
-    return ask();
+    answer = ask();
   } catch (error) {
-    const refused = Promise.reject<unknown>(error);
-    refused.catch(() => {});
-    return refused;
+    answer = Promise.reject<Answer>(error);
   }
+  answer.catch(() => {});
+  return answer;
 }
 
 const childChecks = {

@@ -24,6 +24,8 @@ export interface Delivery {
   /** The first fact that should have been asked for by now and was not. */
   firstUnasked(): RunEvent | null;
   unasked(most: number): readonly RunEvent[];
+  /** The code has asked for everything that the history speaks of, earlier attempts included: it is on new ground. */
+  isSpent(): boolean;
 }
 
 interface Entry {
@@ -41,6 +43,8 @@ export function createDelivery(history: readonly RunEvent[]): Delivery {
   const entries = new Map<string, Entry>();
   const askedFor = createSeqHeap();
   const expected: ExpectedFact[] = [];
+  /** What the history speaks of and the code has not asked for. */
+  const unmet = new Set<Entry>();
   let firstExpected = 0;
 
   const entryOf = ({ family, key }: RequestId): Entry => {
@@ -72,6 +76,7 @@ export function createDelivery(history: readonly RunEvent[]): Delivery {
   const boundary = attemptBegan(history);
   for (const event of withoutOpenFailures(history)) {
     const entry = add(event);
+    if (entry !== null) unmet.add(entry);
     // A new attempt need not come by all that earlier ones have done, nor by what became of it later.
     const isOld = event.seq < boundary || (entry?.marks[0]?.seq ?? Infinity) < boundary;
     if (entry !== null && !isOld && !isOptional(event)) expected.push({ event, entry });
@@ -82,6 +87,7 @@ export function createDelivery(history: readonly RunEvent[]): Delivery {
     ask(request) {
       const entry = entryOf(request);
       entry.isAsked = true;
+      unmet.delete(entry);
       if (entry.answer !== null) askedFor.add(entry.answer);
       return entry.marks;
     },
@@ -99,5 +105,6 @@ export function createDelivery(history: readonly RunEvent[]): Delivery {
         .filter(({ entry }) => !entry.isAsked)
         .slice(0, most)
         .map(({ event }) => event),
+    isSpent: () => unmet.size === 0,
   };
 }

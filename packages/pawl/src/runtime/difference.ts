@@ -2,6 +2,7 @@ import type { RunEvent } from "../core/event.ts";
 import { meaningOf } from "../core/fact.ts";
 import { describeError } from "../core/recorded-error.ts";
 import type { Family } from "../core/request-key.ts";
+import type { ContinuationTerms } from "./continue-as.ts";
 import type { Request } from "./request.ts";
 
 /** How a history and the code that should have made it differ: data of a `blocked` event. */
@@ -21,7 +22,8 @@ export interface Difference {
 /** How the code came to its end. */
 export type CodeEnd =
   | { readonly kind: "returned"; readonly output: unknown }
-  | { readonly kind: "threw"; readonly error: unknown };
+  | { readonly kind: "threw"; readonly error: unknown }
+  | { readonly kind: "continued"; readonly terms: ContinuationTerms };
 
 const most = 10;
 
@@ -51,13 +53,15 @@ function writeMessage(
   const asks = instead === "" ? "" : ` It asks for ${instead} instead.`;
   return (
     `The code no longer fits the run's history: it does not ask for ${missing}.${asks}${writeEnd(end)} ` +
-    "Nothing was executed. Deploy code that fits, or give the change a new version."
+    "Nothing was executed. Deploy code that fits: the code from before, or the change behind ctx.patch(id). " +
+    "A change that cannot be put so needs a new version of the workflow. The run goes on once a worker has such code."
   );
 }
 
 function writeEnd(end: CodeEnd | null): string {
   if (end === null) return "";
   if (end.kind === "returned") return " It has returned.";
+  if (end.kind === "continued") return " It goes on as another run.";
   const { name, message } = describeError(end.error);
   return ` It has thrown ${name}: ${message}.`;
 }

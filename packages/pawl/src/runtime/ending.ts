@@ -4,16 +4,18 @@ import { encode } from "../core/codec.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
 import { describeFailedAttempt } from "../core/failed-attempt.ts";
+import type { Ids } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
 import type { Log } from "../core/log.ts";
-import { placeOfError, placeOfEvent, placeOfOutput } from "../core/payload-codec.ts";
+import { placeOfError, placeOfEvent, placeOfInput, placeOfOutput } from "../core/payload-codec.ts";
 import type { Payloads } from "../core/payloads.ts";
 import type { Random } from "../core/random.ts";
 import { describeError, revive } from "../core/recorded-error.ts";
-import type { ClaimedRun } from "../store/lease.ts";
+import type { ClaimedRun, Continuation } from "../store/lease.ts";
 import type { RunEnd } from "../store/run-record.ts";
 import { earliest } from "./agenda.ts";
 import type { Bell } from "./bell.ts";
+import type { ContinuationTerms } from "./continue-as.ts";
 import type { CodeEnd, Difference } from "./difference.ts";
 import { errorOf, type Fate } from "./fate.ts";
 import type { Holding, ParkTerms } from "./holding.ts";
@@ -41,6 +43,8 @@ export interface Ending {
   block(difference: Difference): Promise<Outcome>;
   /** What the run was given, has done or gives cannot be read or written here: leaves it to a process that can. */
   blockUnreadable(error: unknown): Promise<Outcome>;
+  /** A later build has written this fact of its history: leaves it to one that understands it. */
+  blockNewer(event: RunEvent): Promise<Outcome>;
   /** Null: it is to go on after all. */
   pause(): Promise<Outcome | null>;
 }
@@ -55,6 +59,7 @@ export interface EndingParts extends Omit<UndoingParts, "absorb"> {
   readonly steps: Steps;
   readonly bell: Bell;
   readonly clock: Clock;
+  readonly ids: Ids;
   readonly random: Random;
   readonly log: Log;
   readonly payloads: Payloads;
@@ -80,10 +85,15 @@ export function createEnding(parts: EndingParts): Ending {
   };
 
   /** The terminal fact is the last, whatever a step that nobody waits for may still bring in. */
-  const end = async (end: RunEnd, data: Payload | null = null): Promise<Outcome> => {
+  const end = async (
+    end: RunEnd,
+    data: Payload | null = null,
+    next: Continuation | null = null,
+  ): Promise<Outcome> => {
     await recordSurplus();
+    if (next !== null) holding.add({ kind: "continued", name: null, data: encode({ id: next.id }) });
     holding.add({ kind: end.status, ...attempt(), data });
-    await holding.end(end);
+    await holding.end(end, next);
     return "ended";
   };
 
@@ -114,7 +124,7 @@ export function createEnding(parts: EndingParts): Ending {
     return conclude({ status: stop, error });
   };
 
-  const complete = (output: Payload | null): Promise<Outcome> => {
+  const complete = (output: Payload | null, next: Continuation | null = null): Promise<Outcome> => {
     // Whatever still runs has lost a race, or was forgotten, and nobody waits for it.
     if (steps.size > 0) {
       log.warn("The run has returned while steps were in progress: await every step, or use ctx.race.", {
@@ -123,7 +133,16 @@ export function createEnding(parts: EndingParts): Ending {
       // An error is costly to make, and mostly nothing runs.
       steps.abort(new PawlError("RUN_ENDED", `Run ${runId} has completed.`, { runId }));
     }
-    return end({ status: "completed", output, error: null });
+    return end({ status: "completed", output, error: null }, null, next);
+  };
+
+  const goOn = ({ input, ...terms }: ContinuationTerms): Promise<Outcome> => {
+    const id = parts.ids.next();
+    try {
+      return complete(null, { id, ...terms, input: payloads.seal(input, placeOfInput(id)) });
+    } catch (error) {
+      return blockUnreadable(error);
+    }
   };
 
   /** Logs what has become of it once the store knows: whoever has lost the run keeps silent. */
@@ -284,6 +303,7 @@ export function createEnding(parts: EndingParts): Ending {
         await stepsStopped(stopError(ordered, runId, orders.cancelData));
         return stop(ordered);
       }
+      if (end.kind === "continued") return goOn(end.terms);
       const result = encodeResult(end, (output) =>
         payloads.encode(output, placeOfOutput(runId), "The output of the run"),
       );
@@ -297,6 +317,13 @@ export function createEnding(parts: EndingParts): Ending {
     },
     block: (difference) => block(difference, payloads.encode(difference, blockedPlace)),
     blockUnreadable,
+    blockNewer({ seq, kind, format = 1 }) {
+      const message =
+        `A newer Pawl has written event ${seq} of this run (${kind}, format ${format}), which this one does not understand. ` +
+        "Nothing was executed. Upgrade this worker; others that are newer may go on with the run.";
+      const difference = { message, expected: [], found: [] };
+      return block(difference, encode(difference));
+    },
   };
 }
 
@@ -305,7 +332,10 @@ type Result =
   | { readonly kind: "threw"; readonly error: unknown };
 
 /** An output that cannot be written down is a failure. */
-function encodeResult(end: CodeEnd, encodeOutput: (output: unknown) => Payload | null): Result {
+function encodeResult(
+  end: Exclude<CodeEnd, { readonly kind: "continued" }>,
+  encodeOutput: (output: unknown) => Payload | null,
+): Result {
   if (end.kind === "threw") return end;
   try {
     return { kind: "returned", output: encodeOutput(end.output) };

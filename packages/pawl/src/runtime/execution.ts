@@ -2,6 +2,7 @@ import { PawlError } from "../core/error.ts";
 import type { Ids } from "../core/ids.ts";
 import { plainPayloads } from "../core/payloads.ts";
 import { presentLife } from "../core/present-life.ts";
+import type { Watch } from "../core/watch.ts";
 import type { ClaimedRun } from "../store/lease.ts";
 import { createBell } from "./bell.ts";
 import { Course } from "./course.ts";
@@ -40,6 +41,8 @@ export interface Execution {
 export interface ExecutionDeps extends HoldingParts {
   readonly findWorkflow: (name: string, version: number) => Workflow | undefined;
   readonly ids: Ids;
+  /** Looks over the code's shoulder. Default: nobody does. */
+  readonly watch?: Watch | undefined;
   /** Resolves when everything that can go on without the outside world has done so. */
   readonly settle: () => Promise<void>;
   /** How long code that does not ask for what its history holds may take until it does. Default 2,000 ms. */
@@ -67,6 +70,7 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
     clock: deps.clock,
     timers: deps.timers,
     random: deps.random,
+    watch: deps.watch,
     changed: () => bell.ring(),
   });
   let isReleasing = false;

@@ -12,7 +12,15 @@ import type { Emit } from "../core/pawl-event.ts";
 import { plainPayloads, type Payloads } from "../core/payloads.ts";
 import type { Random } from "../core/random.ts";
 import type { Timers } from "../core/timers.ts";
-import type { ClaimedRun, NewEvent, ParkAnswer, Parking, RecordAnswer, Recording } from "../store/lease.ts";
+import type {
+  ClaimedRun,
+  Continuation,
+  NewEvent,
+  ParkAnswer,
+  Parking,
+  RecordAnswer,
+  Recording,
+} from "../store/lease.ts";
 import type { Message } from "../store/message.ts";
 import type { NewRun, RunEnd } from "../store/run-record.ts";
 import type { Store } from "../store/store.ts";
@@ -38,6 +46,8 @@ export interface Holding {
   /** About how many bytes the facts take that were loaded and recorded. */
   readonly bytes: number;
   readonly hasFacts: boolean;
+  /** Whether any of them is worth a write of its own: a patch waits for the next one. */
+  readonly hasPressing: boolean;
   /** More than fits into one write: some must be recorded before the run can be parked or ended. */
   readonly hasTooMany: boolean;
   /** Whether a gathered fact lets the code go on once it is recorded. */
@@ -52,7 +62,8 @@ export interface Holding {
   ): Promise<{ readonly answer: ParkAnswer; readonly events: readonly RunEvent[] | null }>;
   /** The run was parked, and this worker has claimed it again. False, and as it was, unless all is as it left it. */
   renew(again: ClaimedRun): boolean;
-  end(end: RunEnd): Promise<void>;
+  /** `next`: the run that goes on from it. */
+  end(end: RunEnd, next: Continuation | null): Promise<void>;
   release(): Promise<void>;
   /** Unread messages may be there. */
   readonly isTold: boolean;
@@ -215,6 +226,9 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     get hasFacts() {
       return gathered.length > 0;
     },
+    get hasPressing() {
+      return gathered.some(({ event }) => event.kind !== "patched");
+    },
     get hasAnswers() {
       return gathered.some(
         ({ event }) => event.kind === "cancel_requested" || meaningOf(event)?.isAnswer === true,
@@ -250,10 +264,10 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       isTold = again.told;
       return true;
     },
-    async end(end) {
+    async end(end, next) {
       await write(
         "end",
-        (recording) => store.end({ ...recording, ...end }),
+        (recording) => store.end({ ...recording, ...end, ...(next !== null && { next }) }),
         () => report?.ended(end),
       );
     },

@@ -1,4 +1,5 @@
 import type { Log } from "../core/log.ts";
+import type { Watch } from "../core/watch.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -9,5 +10,14 @@ export function createRunLog(log: Log, about: Fields, isSilent: () => boolean = 
     (message: string, fields: Fields = {}): void => {
       if (!isSilent()) log[level](message, { ...about, ...fields });
     };
+  return { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
+}
+
+/** The same log, whose own doings are nobody's mistake. */
+export function unwatched(log: Log, watch: Watch): Log {
+  const write =
+    (level: keyof Log) =>
+    (message: string, fields: Fields = {}): void =>
+      watch.outside(() => log[level](message, fields));
   return { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
 }

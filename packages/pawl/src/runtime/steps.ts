@@ -8,6 +8,7 @@ import { placeOfEvent } from "../core/payload-codec.ts";
 import type { Payloads } from "../core/payloads.ts";
 import type { Random } from "../core/random.ts";
 import type { Timers } from "../core/timers.ts";
+import type { Watch } from "../core/watch.ts";
 import type { ClaimedRun } from "../store/lease.ts";
 import type { Holding } from "./holding.ts";
 import { planNextAttempt } from "./next-attempt.ts";
@@ -70,6 +71,7 @@ export interface StepsParts {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly random: Random;
+  readonly watch?: Watch | undefined;
   /** Called when something is there to be recorded, or when a step does not begin because the run is lost. */
   readonly changed: () => void;
 }
@@ -121,7 +123,7 @@ export function createSteps(parts: StepsParts): Steps {
     running.set(key, execution);
     const attempt = beginAttempt({
       key,
-      call,
+      call: watched(key, call),
       idempotencyKey: idempotencyKeyOf(runId, key),
       attempt: number,
       timeoutMs: terms.timeoutMs,
@@ -132,6 +134,14 @@ export function createSteps(parts: StepsParts): Steps {
     });
     execution.attempt = attempt;
     void end(request, execution, attempt);
+  };
+
+  /** The function as development mode sees it. */
+  const watched = (key: string, call: StepRequest["call"]): StepRequest["call"] => {
+    const { watch } = parts;
+    if (watch === undefined) return call;
+    const place = { workflow: claimed.workflow, version: claimed.version, step: key };
+    return (step) => watch.inside(place, () => call(step));
   };
 
   const end = async (request: StepRequest, execution: Execution, { ended }: StepAttempt): Promise<void> => {

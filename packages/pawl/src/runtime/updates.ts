@@ -130,7 +130,7 @@ export async function receiveUpdate(
   const { update, schema, key } = wait;
   const fact = { kind: "update_received", name: key } as const;
   const place = placeOfEvent(runId, fact);
-  const sentTo = placeOfMessage(runId, message.topic);
+  const sentTo = placeOfMessage(message.sentTo ?? runId, message.topic);
   const payload = schema === null ? undefined : payloads.decode(message.data, sentTo);
   let written = message.data;
   try {

@@ -144,4 +144,16 @@ export interface ParkAnswer extends RecordAnswer {
   readonly messages: readonly Message[];
 }
 
-export interface Ending extends Recording, RunEnd {}
+export interface Ending extends Recording, RunEnd {
+  /** The run that goes on from this one, which completes by that. Default: none does. */
+  readonly next?: Continuation;
+}
+
+/** A run that takes another's place: its key, parent, terms and unread messages. Its workflow and queue are the same. */
+export interface Continuation {
+  readonly id: RunId;
+  readonly version: number;
+  readonly input: Payload | null;
+  /** True: the input was not parsed by the workflow's schema; its first holder does. */
+  readonly isRaw: boolean;
+}

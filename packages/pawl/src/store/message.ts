@@ -29,4 +29,6 @@ export interface Message {
   readonly name: string | null;
   readonly data: Payload | null;
   readonly sentAt: number;
+  /** The run that it was written for, where that went on as this one. */
+  readonly sentTo?: RunId;
 }

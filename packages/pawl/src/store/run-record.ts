@@ -82,6 +82,10 @@ export interface RunRecord {
   readonly depth: number;
   readonly forkedFrom: RunId | null;
   readonly retry: RetryPolicy | null;
+  /** The first run of the chain it is in; its own id unless it goes on from another. */
+  readonly firstId: RunId;
+  /** The run that goes on from this one. */
+  readonly continuedAs: RunId | null;
   readonly epoch: number;
   readonly attempt: number;
   readonly workerId: string | null;
@@ -168,4 +172,23 @@ export interface RunEnd {
   readonly status: EndStatus;
   readonly output: Payload | null;
   readonly error: Payload | null;
+}
+
+/** A run's end as found by its id. */
+export interface FoundEnd extends RunEnd {
+  /** It went on as others: the run that is at the end of its chain now. */
+  readonly chainEnd?: RunId;
+}
+
+/** How far a patch has come among the runs of a workflow. */
+export interface PatchUse {
+  readonly patch: string;
+  /** When the first run took the new side. */
+  readonly since: number;
+  /** Live runs on the new side. */
+  readonly runs: number;
+  /** Live runs that started before, and are not on the new side. */
+  readonly olderRuns: number;
+  /** Live runs that started since, and are not on the new side. */
+  readonly newerRuns: number;
 }

@@ -56,6 +56,8 @@ export interface SnapshotRun {
   readonly depth: number;
   readonly isDetached: boolean;
   readonly forkedFrom: RunId | null;
+  readonly firstId: RunId;
+  readonly continuedAs: RunId | null;
   readonly createdAt: number;
   /** Null while it lives. */
   readonly status: EndStatus | null;
@@ -120,6 +122,8 @@ export interface SnapshotMessage {
   readonly data: SnapshotPayload | null;
   readonly idempotencyKey: string | null;
   readonly sentAt: number;
+  /** The run it was written for, where that is another. */
+  readonly sentTo: RunId | null;
   /** The event that took it, 0 for none in particular; null while unread. */
   readonly takenSeq: number | null;
   /** For updates: the event that answered it. */

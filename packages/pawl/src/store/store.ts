@@ -18,10 +18,11 @@ import type {
   Backlog,
   CreateAnswer,
   ForkedEvent,
+  FoundEnd,
   NewRun,
+  PatchUse,
   Rescheduling,
   RunCount,
-  RunEnd,
   RunFilter,
   RunPage,
   RunRecord,
@@ -72,7 +73,10 @@ export interface Store {
   readInbox(lease: Lease): Promise<readonly Message[]>;
   /** Records, then lets go of the run until it is due or told; unless it already is. */
   park(parking: Parking): Promise<ParkAnswer>;
-  /** Ends the run, tells its parent, wakes whoever waits, and asks its children to stop unless it completed or they are detached. */
+  /**
+   * Ends the run, tells its parent, wakes whoever waits, and asks its children to stop unless it completed or they are
+   * detached. With `next` another run takes its place, claimable at once, and the parent hears nothing.
+   */
   end(ending: Ending): Promise<void>;
   /** Gives the run back as it is: claimable at once, no attempt spent. */
   release(lease: Lease): Promise<void>;
@@ -113,7 +117,7 @@ export interface Store {
   // Reading
   getRun(runId: RunId): Promise<RunRecord | null>;
   /** How these runs ended: null while one lives, no entry where there is none. Cheap: for waiters. */
-  getEnds(runIds: readonly RunId[]): Promise<ReadonlyMap<RunId, RunEnd | null>>;
+  getEnds(runIds: readonly RunId[]): Promise<ReadonlyMap<RunId, FoundEnd | null>>;
   listRuns(filter: RunFilter): Promise<RunPage>;
   /** The run that has this key. */
   findKey(key: string): Promise<RunId | null>;
@@ -121,6 +125,8 @@ export interface Store {
   readBacklog(most: number): Promise<readonly Backlog[]>;
   /** Finished attempts, oldest first. */
   listAttempts(runId: RunId): Promise<readonly AttemptRecord[]>;
+  /** The patches that runs of this workflow have come by, the oldest first. */
+  listPatches(workflow: string, version: number): Promise<readonly PatchUse[]>;
   /** Events after `afterSeq`, in order. */
   loadHistory(runId: RunId, afterSeq: number): Promise<readonly RunEvent[]>;
   /** The last value that the run published under this key, or under each, in order of keys. */

@@ -6,6 +6,7 @@ import type { Loop, LoopSeams } from "../core/loop.ts";
 import type { Emit } from "../core/pawl-event.ts";
 import type { Payloads } from "../core/payloads.ts";
 import { pawlVersion } from "../core/version.ts";
+import type { Watch } from "../core/watch.ts";
 import { createExecution } from "../runtime/execution.ts";
 import type { Workflow } from "../runtime/workflow.ts";
 import type { Hint } from "../store/hint.ts";
@@ -43,6 +44,8 @@ export interface WorkerDeps extends LoopSeams {
   readonly platform?: string;
   /** Measures this process's load. Default: no samples are stored. */
   readonly startLoad?: () => LoadMeter;
+  /** Looks over the code's shoulder. Default: nobody does. */
+  readonly watch?: Watch | undefined;
   /** Is told what happens. Default: nobody is. */
   readonly emit?: Emit | undefined;
 }

@@ -84,6 +84,8 @@ export function describeCreating(test: StoreTest): void {
         depth: 0,
         forkedFrom: null,
         retry: run.retry,
+        firstId: run.id,
+        continuedAs: null,
         epoch: 0,
         attempt: 1,
         workerId: null,

@@ -1,5 +1,6 @@
 import { describe } from "vitest";
 import { describeClaiming } from "./claiming.ts";
+import { describeContinuing } from "./continuing.ts";
 import { describeControl } from "./control.ts";
 import { describeCreating } from "./creating.ts";
 import { describeEnding } from "./ending.ts";
@@ -30,6 +31,7 @@ export function describeStore(name: string, createHarness: CreateHarness): void 
     describeHolding(test);
     describeParking(test);
     describeEnding(test);
+    describeContinuing(test);
     describeFencing(test);
     describeRepeating(test);
     describeTelling(test);

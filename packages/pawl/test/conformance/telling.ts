@@ -20,6 +20,7 @@ export function describeTelling(test: StoreTest): void {
           data: { value: { n: 1 }, notes: ["x"] },
           idempotencyKey: "hook:1",
           sentAt: await world.now(),
+          sentTo: null,
           takenSeq: null,
           answerSeq: null,
         },

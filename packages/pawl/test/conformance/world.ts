@@ -254,7 +254,9 @@ export function expectSound(snapshot: StoreSnapshot): void {
     const taken = snapshot.inbox.filter((message) => message.runId === id && message.takenSeq !== null);
     for (const message of taken) expect([0, ...seqs]).toContain(message.takenSeq);
   }
-  const keyed = snapshot.runs.flatMap(({ id, key }) => (key === null ? [] : [{ key, runId: id }]));
+  const keyed = snapshot.runs.flatMap(({ id, key, continuedAs }) =>
+    key === null || continuedAs !== null ? [] : [{ key, runId: id }],
+  );
   expect(new Set(snapshot.keys)).toEqual(new Set(keyed));
 }
 

@@ -1,6 +1,6 @@
 import type { RunId } from "../../src/core/ids.ts";
 import { endStatuses } from "../../src/core/run-status.ts";
-import type { Ending, Lease, NewEvent, Parking, Recording } from "../../src/store/lease.ts";
+import type { Continuation, Ending, Lease, NewEvent, Parking, Recording } from "../../src/store/lease.ts";
 import type { SnapshotEvent } from "../../src/store/snapshot.ts";
 import { generateRun, pickPayload } from "./generate-start.ts";
 import { topics } from "./generate-telling.ts";
@@ -70,13 +70,25 @@ function generateEnding(known: Knowledge, lease: Lease): Ending {
   const { events, children } = generateRecording(known, lease);
   const seq = Math.max(newestSeq(known, lease.runId), ...events.map((event) => event.seq)) + 1;
   const last: NewEvent = { seq, kind: status, name: null, data: pickPayload(dice) };
+  const goesOn = status === "completed" && dice.chance(0.5);
   return {
     lease,
     events: [...events, last],
     children,
     status,
+    ...(goesOn && { next: generateNext(known) }),
     output: pickPayload(dice),
     error: pickPayload(dice),
+  };
+}
+
+function generateNext(known: Knowledge): Continuation {
+  const { dice } = known;
+  return {
+    id: known.nextId(),
+    version: dice.between(1, 2),
+    input: pickPayload(dice),
+    isRaw: dice.chance(0.3),
   };
 }
 

@@ -45,6 +45,12 @@ export async function holderMoves(
     moves.end(`complete ${run}`, [await world.ending(lease, "completed")]),
     moves.end(`fail ${run}`, [await world.ending(lease, "failed")]),
     moves.end(`end ${run} as cancelled`, [await world.ending(lease, "cancelled")]),
+    moves.end(`let ${run} go on as another`, [
+      await world.ending(lease, "completed", {
+        events: [event(seq, "continued"), event(seq + 1, "completed")],
+        next: { id: world.nextId(), version: 1, input: json("next"), isRaw: false },
+      }),
+    ]),
     moves.release(`release ${run}`, [lease]),
   ];
 }

@@ -57,6 +57,8 @@ export interface Move {
   readonly isolation: Isolation | null;
   /** Whether it holds several calls of the store, merged by group commit. */
   readonly isMerged: boolean;
+  /** Whether it lets a run go on as another. */
+  readonly isContinuing: boolean;
   /** The idempotency keys it inserts. Whoever inserts the same one must wait to know which of the two was first. */
   readonly keys: readonly string[];
 }
@@ -71,7 +73,8 @@ function move(
   more: Partial<Move> = {},
 ): Move {
   const answerOf = (rows: readonly unknown[]): unknown => decode(rows as readonly never[]);
-  return { name, statement, values, answerOf, isolation: null, isMerged: false, keys: [], ...more };
+  const plain = { isolation: null, isMerged: false, isContinuing: false, keys: [] };
+  return { name, statement, values, answerOf, ...plain, ...more };
 }
 
 /** What a call answered that failed as the store expects it to fail. Null: it should not have failed. */
@@ -136,13 +139,10 @@ export const moves = {
       merged(parkings),
     ),
   end: (name: string, endings: readonly Ending[]): Move =>
-    move(
-      name,
-      endRuns,
-      endValues(shard, endings),
-      (rows) => lostOr(decodeHeld(leasesOf(endings), rows)),
-      merged(endings),
-    ),
+    move(name, endRuns, endValues(shard, endings), (rows) => lostOr(decodeHeld(leasesOf(endings), rows)), {
+      ...merged(endings),
+      isContinuing: endings.some(({ next }) => next !== undefined),
+    }),
   release: (name: string, leases: readonly Lease[]): Move =>
     move(
       name,

@@ -2,9 +2,17 @@ import { describe, expect, test } from "vitest";
 import { describeDifferences } from "./difference.ts";
 import type { Lane } from "./lane.ts";
 import { useLanes } from "./lanes.ts";
-import type { Move } from "./move.ts";
+import { moves, type Move } from "./move.ts";
 import { makeAlone, race, raceFromOldSnapshot, type Outcome } from "./race.ts";
-import { isEqual, isEvidenceOpen, isSameState, isSkipping, mayWaitFor } from "./rules.ts";
+import {
+  hasNoEffectYet,
+  isEqual,
+  isEvidenceOpen,
+  isPassedOnLater,
+  isSameState,
+  isSkipping,
+  mayWaitFor,
+} from "./rules.ts";
 import type { Scenario } from "./scenarios.ts";
 import { createTurns, type Turns } from "./turns.ts";
 
@@ -35,6 +43,7 @@ export function describePairs(of: string, scenarios: readonly Scenario[]): void 
 async function tryPair(lane: Lane, turns: Turns, first: Move, second: Move): Promise<readonly string[]> {
   const title = `"${first.name}" is open, "${second.name}" starts`;
   try {
+    if (isPassedOnLater(first, second)) return await tryPassingOn(lane, turns, first, second);
     const eitherOrder = await turns.ofBoth(lane, first, second);
     const committed = await race(lane, first, second, "commit");
     const complaint = await judge(lane, first, second, committed, eitherOrder);
@@ -61,6 +70,22 @@ async function tryPair(lane: Lane, turns: Turns, first: Move, second: Move): Pro
   } catch (error) {
     return [`${title}: ${String(error)}`];
   }
+}
+
+/** The message is where it would be after one of the orders, once the run it was sent to is woken. */
+async function tryPassingOn(lane: Lane, turns: Turns, first: Move, second: Move): Promise<readonly string[]> {
+  const told = hasNoEffectYet(first) ? first : second;
+  const wake = moves.wakeTold("wake who is told", [told.values[2] as string]);
+  const allowed = [
+    (await turns.of(lane, [first, second, wake])).snapshot,
+    (await turns.of(lane, [second, first, wake])).snapshot,
+  ];
+  const { answers } = await race(lane, first, second, "commit");
+  await makeAlone(lane.second, wake);
+  const snapshot = await lane.snapshot();
+  if (allowed.some((other) => isSameState(snapshot, other, false))) return [];
+  const outcomes = allowed.map((other) => ({ answers, snapshot: other }));
+  return [`"${first.name}" and "${second.name}":\n${describeDifferences({ answers, snapshot }, outcomes)}`];
 }
 
 async function withoutTheFirst(lane: Lane, turns: Turns, first: Move, second: Move): Promise<Outcome> {

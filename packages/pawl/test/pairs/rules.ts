@@ -70,6 +70,14 @@ export function hasNoEffectYet(move: Move): boolean {
 }
 
 /**
+ * What is told in a caller's transaction while the run goes on as another is left with the old run: neither waits for the
+ * other. It is passed on when that run is woken, which follows it.
+ */
+export function isPassedOnLater(first: Move, second: Move): boolean {
+  return (hasNoEffectYet(first) && second.isContinuing) || (first.isContinuing && hasNoEffectYet(second));
+}
+
+/**
  * A caller's transaction may stay open for as long as the caller likes, so nobody waits for it. Except who inserts
  * the same key: which of the two was first is not known before it ends.
  */

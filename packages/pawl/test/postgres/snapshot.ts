@@ -17,7 +17,8 @@ const queries: Record<keyof StoreSnapshot, string> = {
                 case when status is not null then epoch end as epoch, case when status is not null then attempt end as attempt,
                 ${ms("expires_at")} as "expiresAt", ${ms("deadline_at")} as "deadlineAt", parent_id as "parentId",
                 parent_request as "parentRequest", coalesce(root_id, id) as "rootId", depth,
-                coalesce(detached, false) as "isDetached", forked_from as "forkedFrom", ${ms("created_at")} as "createdAt",
+                coalesce(detached, false) as "isDetached", forked_from as "forkedFrom",
+                coalesce(first_id, id) as "firstId", continued_as as "continuedAs", ${ms("created_at")} as "createdAt",
                 status, ${payload("output", "output_notes")} as output, ${payload("error", "error_notes")} as error,
                 ${ms("ended_at")} as "endedAt"
            from {schema}.run order by id`,
@@ -31,7 +32,8 @@ const queries: Record<keyof StoreSnapshot, string> = {
                   ${ms("due_at")} as "dueAt", worker_id as "workerId", ${payload("data", "notes")} as data
              from {schema}.event order by run_id, seq`,
   inbox: `select run_id as "runId", id, topic, name, ${payload("data", "notes")} as data,
-                 idempotency_key as "idempotencyKey", ${ms("sent_at")} as "sentAt", taken_seq as "takenSeq", answer_seq as "answerSeq"
+                 idempotency_key as "idempotencyKey", ${ms("sent_at")} as "sentAt", sent_to as "sentTo", taken_seq as "takenSeq",
+                 answer_seq as "answerSeq"
             from {schema}.inbox order by run_id, id`,
   keys: `select key, run_id as "runId" from {schema}.key order by key collate "C"`,
   workers: `select id, lease_ms as "leaseMs", ${ms("heard_at")} as "heardAt", ${ms("ended_at")} as "endedAt",

@@ -23,7 +23,7 @@ const flaky = workflow({ name: "flaky", version: 1, retry: { attempts: 2, initia
   throw Object.assign(new Error("Too busy"), { code: "BUSY" });
 });
 const nap = workflow({ name: "nap", version: 1 }, async (ctx) => {
-  await ctx.sleep("1d");
+  await ctx.sleep(ctx.patch("longer") ? "1d" : "1h");
 });
 const load = workflow({ name: "load", version: 1 }, async (ctx) => {
   await ctx.publish("rows", 3);

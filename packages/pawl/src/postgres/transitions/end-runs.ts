@@ -9,7 +9,7 @@ export const endRuns = transition(
   "end_runs",
   `select run_id
      from {schema}.end_runs_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
-                               $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`,
+                               $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`,
 );
 
 /** See migrations/0004_hold.sql. */
@@ -40,12 +40,31 @@ export function endValues(shard: number, endings: readonly Ending[]): readonly u
     sparseColumn(endings, (ending) => ending.error?.json),
     sparseColumn(endings, (ending) => ending.error?.notes),
     childrenValue(endings),
+    nextValue(endings),
     ...eventValues(endings),
   ];
 }
 
+/** The runs that go on from these, as JSON; null where none does. */
+function nextValue(endings: readonly Ending[]): string | null {
+  const next = endings.flatMap(({ lease, next }) =>
+    next === undefined
+      ? []
+      : {
+          id: next.id,
+          run_id: lease.runId,
+          version: next.version,
+          input: next.input?.json,
+          notes: next.input?.notes ?? undefined,
+          raw: next.isRaw ? true : undefined,
+        },
+  );
+  return next.length === 0 ? null : JSON.stringify(next);
+}
+
 export function sizeOfEnding(ending: Ending): number {
-  return sizeOfRecording(ending) + sizeOfPayload(ending.output) + sizeOfPayload(ending.error);
+  const sizeOfNext = ending.next === undefined ? 0 : 100 + sizeOfPayload(ending.next.input);
+  return sizeOfRecording(ending) + sizeOfPayload(ending.output) + sizeOfPayload(ending.error) + sizeOfNext;
 }
 
 /** Which of these leases were still held. */

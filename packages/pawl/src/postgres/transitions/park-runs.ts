@@ -8,7 +8,7 @@ import { decodeMessage, type MessageRow } from "./read-inbox.ts";
 /** See migrations/0004_hold.sql. */
 export const parkRuns = transition(
   "park_runs",
-  `select run_id, outcome, told, seq, due_ms, now_ms, message_id, topic, name, data, notes, sent_ms
+  `select run_id, outcome, told, seq, due_ms, now_ms, message_id, topic, name, data, notes, sent_ms, sent_to
      from {schema}.park_runs_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
                                 $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`,
 );

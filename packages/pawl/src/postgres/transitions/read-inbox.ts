@@ -7,7 +7,7 @@ import { transition } from "../transition.ts";
 /** See migrations/0004_hold.sql. */
 export const readInbox = transition(
   "read_inbox",
-  `select run_id, message_id, topic, name, data, notes, sent_ms
+  `select run_id, message_id, topic, name, data, notes, sent_ms, sent_to
      from {schema}.read_inbox_v1($1, $2, $3, $4)`,
 );
 
@@ -19,6 +19,7 @@ export interface MessageRow extends Row {
   readonly data: string | null;
   readonly notes: string | null;
   readonly sent_ms: number;
+  readonly sent_to: string | null;
 }
 
 /** Null for a run whose lease is gone. */
@@ -35,5 +36,12 @@ export function decodeInboxes(
 }
 
 export function decodeMessage(id: string, row: MessageRow): Message {
-  return { id, topic: row.topic, name: row.name, data: payloadOf(row.data, row.notes), sentAt: row.sent_ms };
+  return {
+    id,
+    topic: row.topic,
+    name: row.name,
+    data: payloadOf(row.data, row.notes),
+    sentAt: row.sent_ms,
+    ...(row.sent_to !== null && { sentTo: row.sent_to }),
+  };
 }

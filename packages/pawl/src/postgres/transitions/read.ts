@@ -10,8 +10,9 @@ import {
 import type {
   AttemptRecord,
   Backlog,
+  FoundEnd,
+  PatchUse,
   RunCount,
-  RunEnd,
   RunFilter,
   RunPage,
   RunRecord,
@@ -28,21 +29,21 @@ export const readClock = transition(
 /** See migrations/0008_read.sql, as for all below. */
 export const loadHistory = transition(
   "load_history",
-  `select seq, kind, name, attempt, data, notes, at_ms, began_ms, due_ms, worker_id
+  `select seq, kind, name, attempt, data, notes, at_ms, began_ms, due_ms, worker_id, format
      from {schema}.load_history_v1($1, $2, $3)`,
 );
 
 export const readEnds = transition(
   "read_ends",
-  `select id, status, output, output_notes, error, error_notes
+  `select id, status, output, output_notes, error, error_notes, chain_end
      from {schema}.read_ends_v1($1, $2)`,
 );
 
 const msColumn = (column: string): string =>
   `floor(extract(epoch from ${column}_at) * 1000)::float8 as ${column}_ms`;
 
-const recordColumns = `id, workflow, version, queue, priority, status, key, tags, parent_id, root_id, depth, forked_from, epoch, attempt,
-          worker_id, park_reason, wants, retry::text as retry,
+const recordColumns = `id, workflow, version, queue, priority, status, key, tags, parent_id, root_id, depth, forked_from, first_id,
+          continued_as, epoch, attempt, worker_id, park_reason, wants, retry::text as retry,
           ${["due", "created", "start", "expires", "deadline", "ended"].map(msColumn).join(", ")},
           input::text as input, input_notes::text as input_notes, output::text as output,
           output_notes::text as output_notes, error::text as error, error_notes::text as error_notes`;
@@ -73,6 +74,12 @@ export const readBacklog = transition(
      from {schema}.backlog_v1($1, $2)`,
 );
 
+/** See migrations/0011_continue.sql. */
+export const readPatches = transition(
+  "read_patches",
+  "select patch, since_ms, runs, older_runs, newer_runs from {schema}.read_patches_v1($1, $2, $3)",
+);
+
 export const readAttempts = transition(
   "read_attempts",
   `select seq, attempt, outcome, will_retry, ${["began", "ended"].map(msColumn).join(", ")}, worker_id, host, pid,
@@ -91,6 +98,15 @@ export interface EventRow extends Row {
   readonly began_ms: number | null;
   readonly due_ms: number | null;
   readonly worker_id: string | null;
+  readonly format: number | null;
+}
+
+export interface PatchRow extends Row {
+  readonly patch: string;
+  readonly since_ms: number;
+  readonly runs: number;
+  readonly older_runs: number;
+  readonly newer_runs: number;
 }
 
 export interface EndRow extends Row {
@@ -100,6 +116,7 @@ export interface EndRow extends Row {
   readonly output_notes: string | null;
   readonly error: string | null;
   readonly error_notes: string | null;
+  readonly chain_end: string | null;
 }
 
 export interface RunRow extends Row {
@@ -116,6 +133,8 @@ export interface RunRow extends Row {
   readonly depth: number;
   readonly forked_from: string | null;
   readonly retry: string | null;
+  readonly first_id: string;
+  readonly continued_as: string | null;
   readonly epoch: number;
   readonly attempt: number;
   readonly worker_id: string | null;
@@ -228,15 +247,22 @@ export function decodeEvent(row: EventRow): RunEvent {
     dueAt: row.due_ms,
     workerId: row.worker_id,
     data: payloadOf(row.data, row.notes),
+    ...(row.format !== null && { format: row.format }),
   };
 }
 
-export function decodeEnd(row: EndRow): RunEnd | null {
+export function decodePatch(row: PatchRow): PatchUse {
+  const { patch, since_ms: since, runs, older_runs: olderRuns, newer_runs: newerRuns } = row;
+  return { patch, since, runs, olderRuns, newerRuns };
+}
+
+export function decodeEnd(row: EndRow): FoundEnd | null {
   if (row.status === null) return null;
   return {
     status: row.status,
     output: payloadOf(row.output, row.output_notes),
     error: payloadOf(row.error, row.error_notes),
+    ...(row.chain_end !== null && { chainEnd: row.chain_end }),
   };
 }
 
@@ -255,6 +281,8 @@ export function decodeRunRecord(row: RunRow): RunRecord {
     depth: row.depth,
     forkedFrom: row.forked_from,
     retry: row.retry === null ? null : (JSON.parse(row.retry) as RetryPolicy),
+    firstId: row.first_id,
+    continuedAs: row.continued_as,
     epoch: row.epoch,
     attempt: row.attempt,
     workerId: row.worker_id,

@@ -1,1 +1,0 @@
--- Keeps the numbers without a gap until the migration that belongs here is merged: delete this file then.
