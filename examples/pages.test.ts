@@ -30,7 +30,7 @@ async function runProgram(path: string, { env = {}, cwd = root }: RunOptions): P
 /** A program on a page, and the block after it, which is what it prints. */
 const example = /<!-- example: (\S+) -->[^]*?<!-- \/example -->[^`]*```text\n([^]*?)```/g;
 
-const pages = ["shapes.md", "starting.md", "ending.md", "seeing.md", "options.md"];
+const pages = ["shapes.md", "starting.md", "ending.md", "seeing.md", "options.md", "streams.md"];
 const shown = await Promise.all(
   pages.map(async (page) => {
     const text = await readFile(join(root, "docs", page), "utf8");
@@ -50,7 +50,7 @@ describe("a page shows a program, and what it prints", () => {
   });
 
   test("no page shows a program without saying what it prints", async () => {
-    expect(shown.map((programs) => programs.length)).toEqual([6, 1, 1, 1, 1]);
+    expect(shown.map((programs) => programs.length)).toEqual([6, 1, 1, 1, 1, 3]);
   });
 });
 

@@ -19,6 +19,7 @@ const pages = [
   "docs/ending.md",
   "docs/seeing.md",
   "docs/options.md",
+  "docs/streams.md",
 ];
 
 for (const page of pages) {

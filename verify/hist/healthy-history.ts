@@ -132,6 +132,7 @@ const snapshot: StoreSnapshot = {
   inbox: [],
   keys: [{ key: "k", runId: run }],
   workers: [],
+  streams: [],
   stopped: [],
   tags: [],
 };

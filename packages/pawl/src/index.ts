@@ -54,6 +54,7 @@ export type { HistoryEvent, Run } from "./client/run.ts";
 export type { StartItem, StartManyOptions, StartOptions } from "./client/start-options.ts";
 export { aesGcmCodec, type AesGcmKey, type AesGcmOptions } from "./codec/aes-gcm-codec.ts";
 export type { CancelOptions, SignalOptions } from "./client/telling.ts";
+export type { StreamItem, StreamOptions } from "./client/streaming.ts";
 export type { UpdateOptions } from "./client/updating.ts";
 export type { WorkerView } from "./client/worker-view.ts";
 export type { Duration } from "./core/duration.ts";
@@ -80,8 +81,8 @@ export type {
   WorkflowRef,
 } from "./core/workflow-ref.ts";
 export type { MigrateAnswer, MigrateOptions } from "./postgres/migrate.ts";
-export type { CallOptions, Context, RunIdentity, TimeoutOption } from "./runtime/context.ts";
-export type { StepContext } from "./runtime/step-context.ts";
+export type { CallOptions, Context, RunIdentity, StreamWriter, TimeoutOption } from "./runtime/context.ts";
+export type { StepContext, StepStreamWriter } from "./runtime/step-context.ts";
 export {
   workflow,
   type ParsedWorkflowOptions,

@@ -1,6 +1,6 @@
 import type { RunId } from "../core/ids.ts";
 import { assertName } from "../core/name.ts";
-import { checkOptions, type Check } from "../core/options.ts";
+import { checkOptions } from "../core/options.ts";
 import {
   assertWorkflow,
   type InputOf,
@@ -10,6 +10,7 @@ import {
   type UpdatesOf,
   type WorkflowRef,
 } from "../core/workflow-ref.ts";
+import { checkAbortSignal } from "./abort-listeners.ts";
 import { createConnection, type ClientDeps } from "./connection.ts";
 import { createEndWatch } from "./end-watch.ts";
 import { createOperating, type RedriveFilter, type RescheduleOptions } from "./operating.ts";
@@ -21,6 +22,7 @@ import type { Run } from "./run.ts";
 import { createShowing } from "./showing.ts";
 import type { StartItem, StartManyOptions, StartOptions } from "./start-options.ts";
 import { createStarting } from "./starting.ts";
+import { createStreaming, type StreamItem, type StreamOptions } from "./streaming.ts";
 import { checkSignal, createTell, createTelling, type CancelOptions, type SignalOptions } from "./telling.ts";
 import { createUpdating, type UpdateOptions } from "./updating.ts";
 import { readWorker, type WorkerView } from "./worker-view.ts";
@@ -69,6 +71,12 @@ export interface Client {
   counts(): Promise<RunCounts>;
   /** What waits to be claimed, by queue, workflow and version. What no worker knows shows here. */
   backlog(): Promise<readonly Backlog[]>;
+  /** What the run writes to a stream: see `RunHandle.stream`. */
+  stream<Value = unknown>(
+    runId: RunId,
+    name: string,
+    options?: StreamOptions,
+  ): AsyncGenerator<StreamItem<Value>, void>;
   /** The last value that the run published under this key; undefined: none yet. @throws {PawlError} `RUN_NOT_FOUND` */
   published(runId: RunId, key: string): Promise<unknown>;
   /** The last value under each key. @throws {PawlError} `RUN_NOT_FOUND` */
@@ -121,13 +129,6 @@ interface UntypedHandle extends Omit<RunHandle, "published" | "update"> {
   published(key?: string): Promise<unknown>;
 }
 
-const checkAbortSignal: Check = (value) => {
-  const { aborted, addEventListener } = (value ?? {}) as Partial<AbortSignal>;
-  return typeof aborted === "boolean" && typeof addEventListener === "function"
-    ? null
-    : "must be an AbortSignal";
-};
-
 export function createClient(deps: ClientDeps): Client {
   const connection = createConnection(deps);
   const { store, payloads, call } = connection;
@@ -139,6 +140,7 @@ export function createClient(deps: ClientDeps): Client {
   const reading = createReading(connection);
   const operating = createOperating(connection, reading);
   const showing = createShowing(connection);
+  const streaming = createStreaming(deps, connection);
 
   const untypedHandle = (runId: RunId, workflow?: WorkflowRef): UntypedHandle => ({
     id: runId,
@@ -165,6 +167,7 @@ export function createClient(deps: ClientDeps): Client {
     attempts: () => reading.attempts(runId),
     history: () => reading.history(runId),
     published: (key?: string) => showing.published(runId, key, workflow),
+    stream: (name, options) => streaming.read(runId, name, options),
   });
 
   /** The types are the caller's word: nothing can check at run time what a run will return. */
@@ -204,6 +207,7 @@ export function createClient(deps: ClientDeps): Client {
     ...telling,
     ...operating,
     update: (runId, name, payload, options) => updating.update(runId, name, payload, options),
+    stream: (runId, name, options) => streaming.read(runId, name, options),
     published: ((runId: RunId, key?: string) => showing.published(runId, key)) as Client["published"],
     async workers() {
       const filter = { endedWithinMs: 3_600_000, limit: 1_000 };
@@ -211,7 +215,7 @@ export function createClient(deps: ClientDeps): Client {
     },
     async close() {
       connection.close();
-      await Promise.all([ends.close(), updating.close()]);
+      await Promise.all([ends.close(), updating.close(), streaming.close()]);
     },
   };
 }

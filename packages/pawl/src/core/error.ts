@@ -22,6 +22,7 @@ export type ErrorCode =
   | "SCHEMA_TOO_NEW"
   | "SCHEMA_TOO_OLD"
   | "STORE_UNAVAILABLE"
+  | "STREAM_CLOSED"
   | "UPDATE_FAILED"
   | "UPDATE_TIMED_OUT"
   | "WORKER_CRASHED"

@@ -63,6 +63,7 @@ function addRun(state: State, wanted: NewRun): void {
     unread: new SortedList(compareMessages),
     idempotencyKeys: new Set(),
     childIds: new Set(),
+    streams: new Map(),
   };
   state.runs.set(run.id, run);
   state.runIds.add(run.id);

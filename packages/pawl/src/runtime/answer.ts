@@ -17,7 +17,8 @@ export function answer(request: Request, event: RunEvent, place: PayloadPlace, p
   if (kind === "timer_fired") request.resolve(request.family === "wait" ? null : undefined);
   else if (kind === "child_ended" && data !== null)
     answerWithChild(request, readChildEnd(data, childOf(request), payloads));
-  else if (kind === "step_failed" && data !== null) request.reject(payloads.decodeError(data, place));
+  else if ((kind === "step_failed" || kind === "stream_written") && data !== null)
+    request.reject(payloads.decodeError(data, place));
   else if (kind === "update_received" && data !== null) request.resolve(readReceived(data, place, payloads));
   else if (kind === "published" || kind === "update_answered") request.resolve(undefined);
   else request.resolve(payloads.decode(data, place));

@@ -18,10 +18,12 @@ import { createRequest, type RequestTerms } from "./request.ts";
 import { createRequests } from "./requests.ts";
 import { createRunLog } from "./run-log.ts";
 import { createScope } from "./scope.ts";
+import type { Streams } from "./streams.ts";
 import { createUpdateHandlers } from "./updates.ts";
 
 export interface CourseParts extends Omit<EndingParts, "absorb" | "handledFailures"> {
   readonly ids: Ids;
+  readonly streams: Streams;
   readonly timers: Timers;
   readonly settle: () => Promise<void>;
   readonly restGraceMs: number;

@@ -6,7 +6,7 @@ import type { Log } from "../core/log.ts";
 import { assertName } from "../core/name.ts";
 import { checkDuration, checkInteger, checkName, checkOptions } from "../core/options.ts";
 import type { Payloads } from "../core/payloads.ts";
-import { publishName, sleepName, waitName } from "../core/request-key.ts";
+import { closeName, publishName, sleepName, streamName, waitName } from "../core/request-key.ts";
 import { parseWith } from "../core/schema.ts";
 import type { SeededRandom } from "../core/seeded-random.ts";
 import {
@@ -16,7 +16,7 @@ import {
   type SignalSchemas,
   type WorkflowRef,
 } from "../core/workflow-ref.ts";
-import type { CallOptions, Context, RunIdentity, TimeoutOption } from "./context.ts";
+import type { CallOptions, Context, RunIdentity, StreamWriter, TimeoutOption } from "./context.ts";
 import type { TimerTerms } from "./request.ts";
 import type { Scope } from "./scope.ts";
 import type { StepContext } from "./step-context.ts";
@@ -78,6 +78,24 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
     return ask({ family: "publish", key: requestKey, value: written });
   };
 
+  const stream = (name: string): StreamWriter => {
+    assertName("stream", name);
+    const terms = { family: "stream", stream: name } as const;
+    const write = async (value: unknown): Promise<unknown> => {
+      const key = nextKey("stream", streamName(name));
+      const written = parts.payloads.write(value, `What is written to stream "${name}"`);
+      return ask({ ...terms, key, value: written, isClosing: false });
+    };
+    const close = async (): Promise<unknown> => {
+      const key = nextKey("stream", closeName(name));
+      return ask({ ...terms, key, value: null, isClosing: true });
+    };
+    return {
+      write: (value) => request(() => write(value)) as Promise<void>,
+      close: () => request(close) as Promise<void>,
+    };
+  };
+
   const context = {
     run: parts.run,
     log: parts.log,
@@ -111,6 +129,7 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
     call: (workflow: WorkflowRef, input?: unknown, options: CallOptions = {}) =>
       request(() => call(workflow, input, options)),
     publish: (key: string, value: unknown) => request(() => publish(key, value)),
+    stream,
     onUpdate: (name: string, handler: (payload: unknown, ctx: Context) => unknown) =>
       parts.updates.register(name, handler, scope, (inner) => createContext(parts, inner)),
     scope: (name: string, call: (ctx: Context) => unknown) =>

@@ -11,6 +11,7 @@ import { createOrders } from "./orders.ts";
 import { presentLife } from "./present-life.ts";
 import { createRunLog } from "./run-log.ts";
 import { createSteps, type RunningStep } from "./steps.ts";
+import { createStreams } from "./streams.ts";
 import type { Workflow } from "./workflow.ts";
 
 export type { Outcome } from "./ending.ts";
@@ -51,8 +52,15 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
   });
   const bell = createBell(deps.timers);
   const holding = createHolding(claimed, { ...deps, log });
+  const streams = createStreams({
+    runId: claimed.runId,
+    holding,
+    payloads,
+    written: () => bell.ring(),
+  });
   const steps = createSteps({
     claimed,
+    streams,
     holding,
     probe,
     log,
@@ -79,6 +87,7 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
     ]);
     const history = presentLife(loaded);
     inbox.fill(messages);
+    streams.recall(history);
     const course = new Course({
       ...deps,
       claimed: { ...claimed, input },
@@ -88,6 +97,7 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
       inbox,
       orders: createOrders(claimed, history, inbox, holding),
       steps,
+      streams,
       bell,
       log,
       payloads,

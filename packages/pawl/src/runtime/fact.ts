@@ -36,9 +36,10 @@ export function meaningOf({ kind, name }: Pick<RunEvent, "kind" | "name">): Fact
       return { family: "update", key: name, isAnswer: true };
     case "update_answered":
       return { family: "answer", key: name, isAnswer: true };
+    case "stream_written":
+      return { family: "stream", key: name, isAnswer: true };
     case "withdrawn":
     case "patched":
-    case "stream_written":
     case "cancel_requested":
     case "paused":
     case "resumed":

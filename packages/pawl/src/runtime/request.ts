@@ -74,6 +74,15 @@ export interface AnswerRequest extends RequestBase {
   readonly answer: { readonly output: Payload | null } | { readonly error: unknown };
 }
 
+/** Something to write to a stream, or its closing. Answered as soon as it is recorded. */
+export interface StreamRequest extends RequestBase {
+  readonly family: "stream";
+  readonly stream: string;
+  /** Written, not yet sealed. */
+  readonly value: Payload | null;
+  readonly isClosing: boolean;
+}
+
 export type Request =
   | StepRequest
   | SleepRequest
@@ -81,7 +90,8 @@ export type Request =
   | ChildRequest
   | PublishRequest
   | UpdateRequest
-  | AnswerRequest;
+  | AnswerRequest
+  | StreamRequest;
 
 type Terms<R> = R extends Request
   ? Omit<R, Exclude<keyof RequestBase, "family" | "key"> | "dueAt" | "childId">

@@ -6,6 +6,7 @@ import type { Payloads } from "../core/payloads.ts";
 import type { ClaimedRun } from "../store/lease.ts";
 import type { Fact, Holding } from "./holding.ts";
 import type { StepRequest } from "./request.ts";
+import type { Streams } from "./streams.ts";
 
 /** A step in progress: since when by the store's clock, as far as it is known, and by this process's. */
 export interface RunningStep {
@@ -30,6 +31,7 @@ export interface Steps {
 export interface StepsParts {
   readonly claimed: ClaimedRun;
   readonly holding: Holding;
+  readonly streams: Streams;
   readonly probe: Probe;
   readonly log: Log;
   readonly payloads: Payloads;
@@ -39,7 +41,7 @@ export interface StepsParts {
 }
 
 export function createSteps(parts: StepsParts): Steps {
-  const { claimed, holding, probe, log, payloads, clock, ended } = parts;
+  const { claimed, holding, streams, probe, log, payloads, clock, ended } = parts;
   const running = new Map<string, RunningStep>();
   let lastEnded: { readonly key: string; readonly at: number } | null = null;
   const controller = new AbortController();
@@ -49,7 +51,14 @@ export function createSteps(parts: StepsParts): Steps {
     const idempotencyKey = `${claimed.runId}/${key}`;
     const place = placeOfEvent(claimed.runId, { kind: "step_completed", name: key });
     try {
-      const result = await call({ signal: controller.signal, idempotencyKey, attempt: claimed.attempt, log });
+      const stream = streams.ofStep(key, claimed.attempt);
+      const result = await call({
+        signal: controller.signal,
+        idempotencyKey,
+        attempt: claimed.attempt,
+        log,
+        stream,
+      });
       return { kind: "step_completed", data: payloads.encode(result, place, `The result of step "${key}"`) };
     } catch (error) {
       return { kind: "step_failed", data: payloads.encodeError(error, place) };

@@ -2,14 +2,14 @@ import type { Ending, Lease } from "../../store/lease.ts";
 import { column, sizeOfPayload, sparseColumn } from "../columns.ts";
 import type { Row } from "../database.ts";
 import { transition } from "../transition.ts";
-import { childrenValue, eventValues, leaseValues, sizeOfRecording } from "./holder-calls.ts";
+import { childrenValue, eventValues, leaseValues, sizeOfRecording, writtenValue } from "./holder-calls.ts";
 
 /** See migrations/0004_hold.sql. */
 export const endRuns = transition(
   "end_runs",
   `select run_id
      from {schema}.end_runs_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
-                               $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`,
+                               $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`,
 );
 
 /** See migrations/0004_hold.sql. */
@@ -40,6 +40,7 @@ export function endValues(shard: number, endings: readonly Ending[]): readonly u
     sparseColumn(endings, (ending) => ending.error?.json),
     sparseColumn(endings, (ending) => ending.error?.notes),
     childrenValue(endings),
+    writtenValue(endings),
     ...eventValues(endings),
   ];
 }
