@@ -118,7 +118,7 @@ export interface PawlOptions {
   readonly connections?: number;
   /** Brings the schema up to date before the first use. Default false: call `migrate` when you deploy. */
   readonly autoMigrate?: boolean;
-  /** Inputs, results, outputs and signals that are larger are refused. Default 1 MiB, at most 64 MiB. */
+  /** Larger payloads are refused: inputs, results, outputs, signals and all others. Default 1 MiB, at most 64 MiB. */
   readonly maxPayloadBytes?: number;
   /** Encrypts payloads, as `aesGcmCodec` does. What was stored without it stays readable. Default: none. */
   readonly codec?: PayloadCodec;

@@ -10,8 +10,8 @@ export interface PayloadPlace {
 }
 
 /**
- * Turns payloads into what is stored, and back: encrypts them, for one. It gets inputs, results, outputs, signals and
- * errors, never names, keys or statuses. All of it is synchronous; what it throws is `CODEC_FAILED`.
+ * Turns payloads into what is stored, and back: encrypts them, for one. It gets inputs, results, outputs, signals,
+ * updates, published values, streams and errors, never names, keys or statuses. All of it is synchronous; what it throws is `CODEC_FAILED`.
  */
 export interface PayloadCodec {
   /** Stored beside every payload, to tell which codec can read it. */
