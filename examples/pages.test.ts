@@ -44,6 +44,7 @@ const pages: Readonly<Record<string, number>> = {
   "sagas.md": 1,
   "cancelling.md": 1,
   "changing-code.md": 5,
+  "streams.md": 3,
 };
 const shown = await Promise.all(
   Object.keys(pages).map(async (page) => {

@@ -26,6 +26,7 @@ const pages = [
   "docs/sagas.md",
   "docs/cancelling.md",
   "docs/changing-code.md",
+  "docs/streams.md",
 ];
 
 for (const page of pages) {

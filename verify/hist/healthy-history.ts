@@ -137,6 +137,7 @@ const snapshot: StoreSnapshot = {
   inbox: [],
   keys: [{ key: "k", runId: run }],
   workers: [],
+  streams: [],
   stopped: [],
   tags: [],
 };

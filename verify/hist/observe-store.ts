@@ -250,6 +250,9 @@ export function observeStore(store: Store, process: string, observer: StoreObser
     },
     readPublished: (runId, key) => store.readPublished(runId, key),
     getAnswers: (questions) => store.getAnswers(questions),
+    readStream: (place, limit) => store.readStream(place, limit),
+    findWritten: (places) => store.findWritten(places),
+    lastPositions: (runId, names) => store.lastPositions(runId, names),
     listWorkers: (filter) => store.listWorkers(filter),
     subscribe: (listener) => store.subscribe(listener),
   };

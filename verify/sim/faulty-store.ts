@@ -131,6 +131,9 @@ export function createFaultyStore(store: Store, link: StoreLink): Store {
     loadHistory: (runId, afterSeq) => call("loadHistory", () => store.loadHistory(runId, afterSeq)),
     readPublished: (runId, key) => call("readPublished", () => store.readPublished(runId, key)),
     getAnswers: (questions) => call("getAnswers", () => store.getAnswers(questions)),
+    readStream: (place, limit) => call("readStream", () => store.readStream(place, limit)),
+    findWritten: (places) => call("findWritten", () => store.findWritten(places)),
+    lastPositions: (runId, names) => call("lastPositions", () => store.lastPositions(runId, names)),
     listWorkers: (filter) => call("listWorkers", () => store.listWorkers(filter)),
     subscribe,
   };

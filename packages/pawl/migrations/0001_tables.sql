@@ -284,12 +284,17 @@ create table {schema}.schedule (
   input_notes     json
 );
 
+-- What runs write to their streams; position is dense from 1 in each.
 create table {schema}.stream (
   run_id          uuid        not null,
   at              timestamptz not null,
   position        integer     not null,
+  attempt         integer,                         -- of the step
   shard           smallint    not null,
+  is_first        boolean     not null,            -- the first that this attempt of the step wrote there
+  is_closing      boolean     not null,            -- nothing follows it
   name            text        collate "C" not null,
+  step            text,                            -- who wrote it; null: the run's own code
   data            json,
   notes           json,
   primary key (run_id, name, position, shard)

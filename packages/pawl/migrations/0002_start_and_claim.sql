@@ -73,7 +73,7 @@ begin
 end
 $$;
 
--- Tells listeners of runs: p_kind ('t' told, 'e' ended, 's' sent, 'a' answered) and their ids, many to a notification.
+-- Tells listeners of runs: p_kind ('t' told, 'e' ended, 's' sent, 'a' answered, 'w' written) and their ids, many to a notification.
 create function {schema}.hint_runs_v1(p_kind text, p_runs uuid[])
 returns void
 language plpgsql

@@ -81,7 +81,7 @@ $$;
 -- Answers one row a held run (seq null), and one row a timer set here with its due time. A run without a row has lost its lease.
 -- Locks: lease rows, in id order. Index: lease_pkey, event_pkey.
 create function {schema}.record_events_v1(
-  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_children json,
+  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_children json, p_written json,
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
   e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
 returns table (run_id uuid, told boolean, seq integer, due_ms float8, now_ms float8)
@@ -102,6 +102,9 @@ begin
                                     e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_takes);
   if p_children is not null then
     perform {schema}.put_children_v1(p_shard, v_now, p_children, v_lost);
+  end if;
+  if p_written is not null then
+    perform {schema}.write_streams_v1(p_shard, v_now, p_written, v_lost);
   end if;
 
   return query
@@ -171,7 +174,7 @@ $$;
 -- Locks: run rows, then lease rows, each in id order. Index: run_pkey, lease_pkey, inbox_unread.
 create function {schema}.park_runs_v1(
   p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_last_seqs integer[], p_reasons text[],
-  p_due_ms float8[], p_delay_ms float8[], p_wants text[], p_failed boolean[], p_children json,
+  p_due_ms float8[], p_delay_ms float8[], p_wants text[], p_failed boolean[], p_children json, p_written json,
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
   e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
 returns table (run_id uuid, outcome text, told boolean, seq integer, due_ms float8, now_ms float8,
@@ -216,6 +219,9 @@ begin
   end if;
   if p_children is not null then
     perform {schema}.put_children_v1(p_shard, v_now, p_children, v_lost);
+  end if;
+  if p_written is not null then
+    perform {schema}.write_streams_v1(p_shard, v_now, p_written, v_lost);
   end if;
 
   -- Due: the earliest of what the holder knows and the timers set just now.
@@ -314,7 +320,8 @@ $$;
 -- Index: run_pkey, run_parent, lease_pkey, event_pkey.
 create function {schema}.end_runs_v1(
   p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_statuses text[],
-  p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[], p_children json, p_next json,
+  p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[], p_children json, p_written json,
+  p_next json,
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
   e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
 returns table (run_id uuid)
@@ -361,6 +368,9 @@ begin
   if p_children is not null then
     perform {schema}.put_children_v1(p_shard, v_now, p_children, v_lost);
     v_children := {schema}.stopped_children_v1(p_shard, p_runs, p_statuses);
+  end if;
+  if p_written is not null then
+    perform {schema}.write_streams_v1(p_shard, v_now, p_written, v_lost);
   end if;
   v_attempts := array(
     select l.attempt

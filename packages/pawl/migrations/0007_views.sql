@@ -175,6 +175,7 @@ begin
     when 'update_received' then p_name || ' was received'
     when 'update_answered' then coalesce(p_name || ' was ', 'an update was ') || (p_data ->> 'status')
                                 || coalesce(': ' || (p_data -> 'error' ->> 'message'), '')
+    when 'stream_written' then p_name || case when p_data is null then ' was written' else ' was refused' end
     when 'cancel_requested' then case when p_name = 'deadline' then 'the deadline has passed'
                                       else 'cancel was asked for' || coalesce(': ' || (p_data ->> 'reason'), '') end
     when 'paused' then 'paused'

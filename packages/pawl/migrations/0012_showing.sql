@@ -1,4 +1,4 @@
--- What runs show of themselves, and answer: published values, updates.
+-- What runs show of themselves, and answer: published values, updates, streams.
 
 -- What the value of a request was published under: the name in its key, in whatever scope, without occurrence and escapes.
 -- As publishedKey in core/request-key.ts.
@@ -123,3 +123,112 @@ begin
    order by q.place;
 end
 $$;
+
+-- Writes to streams what is not there yet, and says so. Nobody else can be adding it, since the caller has locked the lease.
+-- Index: stream_pkey.
+create function {schema}.write_streams_v1(p_shard smallint, p_now timestamptz, p_written json, p_lost uuid[])
+returns void
+language plpgsql
+as $$
+declare
+  v_runs uuid[];
+begin
+  with put as (
+    insert into {schema}.stream (shard, run_id, at, name, position, step, attempt, is_first, is_closing, data, notes)
+    select p_shard, w.run_id, p_now, w.name, w.position, w.step, w.attempt, coalesce(w.is_first, false),
+           coalesce(w.is_closing, false), w.data::json, w.notes::json
+      from json_to_recordset(p_written) as w (run_id uuid, name text, position integer, step text, attempt integer,
+                                              is_first boolean, is_closing boolean, data text, notes text)
+     where (p_lost is null or w.run_id <> all (p_lost))
+       and not exists (select 1 from {schema}.stream s
+                        where s.shard = p_shard and s.run_id = w.run_id and s.name = w.name and s.position = w.position
+                       offset 0)
+    returning run_id
+  )
+  select array_agg(distinct p.run_id) into v_runs from put p;
+  perform {schema}.hint_runs_v1('w', v_runs);
+end
+$$;
+
+-- What follows in a stream, in order: up to some items, and up to some bytes and one item more. A first row without a position
+-- says whether the run has ended; no row: there is none. Index: run_pkey, stream_pkey.
+create function {schema}.read_stream_v1(p_shard smallint, p_run uuid, p_name text, p_after integer, p_limit integer)
+returns table (is_ended boolean, "position" integer, step text, attempt integer, is_first boolean, is_closing boolean,
+               data text, notes text, at_ms float8)
+language plpgsql stable
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select r.status is not null, null::integer, null, null::integer, null::boolean, null::boolean, null, null, null::float8
+    from {schema}.run r
+   where r.shard = p_shard and r.id = p_run;
+  return query
+  select null::boolean, s.position, s.step, s.attempt, s.is_first, s.is_closing, s.data::text, s.notes::text,
+         floor(extract(epoch from s.at) * 1000)::float8
+    from (select s.*, sum(coalesce(octet_length(s.data::text), 0) + coalesce(octet_length(s.notes::text), 0))
+                        over (order by s.position rows between unbounded preceding and 1 preceding) as bytes_before
+            from (select s.* from {schema}.stream s
+                   where s.shard = p_shard and s.run_id = p_run and s.name = p_name and s.position > p_after
+                   order by s.run_id, s.name, s.position
+                   limit p_limit) s) s
+   where (s.bytes_before >= 4000000) is not true
+   order by s.position;
+end
+$$;
+
+-- Whether anything follows in these streams, or their runs have ended or are not there: one row for each, in order.
+-- Index: run_pkey, stream_pkey.
+create function {schema}.find_written_v1(p_shard smallint, p_runs uuid[], p_names text[], p_after integer[])
+returns table (has_news boolean)
+language plpgsql stable
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+begin
+  return query
+  select not exists (select 1 from {schema}.run r
+                      where r.shard = p_shard and r.id = q.run_id and r.status is null
+                     offset 0)
+         or exists (select 1 from {schema}.stream s
+                     where s.shard = p_shard and s.run_id = q.run_id and s.name = q.name and s.position = q.after + 1
+                    offset 0)
+    from unnest(p_runs, p_names, p_after) with ordinality q (run_id, name, after, place)
+   order by q.place;
+end
+$$;
+
+-- The last position in each of these streams of a run, where there is any. Index: stream_pkey, backwards.
+create function {schema}.last_positions_v1(p_shard smallint, p_run uuid, p_names text[])
+returns table (name text, "position" integer)
+language plpgsql stable
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select n.name, s.position
+    from unnest(p_names) n (name)
+   cross join lateral (
+     select s.position
+       from {schema}.stream s
+      where s.shard = p_shard and s.run_id = p_run and s.name = n.name
+      order by s.run_id desc, s.name desc, s.position desc
+      limit 1) s;
+end
+$$;
+
+-- Public. What runs have written to their streams. Index: stream_pkey, by run and name.
+create view {schema}.streams as
+select s.run_id, s.name::text as name, s.position, s.data as value, s.notes, s.step, s.attempt, s.is_first, s.is_closing, s.at,
+       s.shard
+  from {schema}.stream s;

@@ -212,8 +212,12 @@ create table pawl.stream (
   run_id          uuid not null,
   at              timestamp with time zone not null,
   position        integer not null,
+  attempt         integer,
   shard           smallint not null,
+  is_first        boolean not null,
+  is_closing      boolean not null,
   name            text collate "C" not null,
+  step            text,
   data            json,
   notes           json,
   constraint stream_pkey PRIMARY KEY (run_id, name, "position", shard)
@@ -284,6 +288,7 @@ begin
     when 'update_received' then p_name || ' was received'
     when 'update_answered' then coalesce(p_name || ' was ', 'an update was ') || (p_data ->> 'status')
                                 || coalesce(': ' || (p_data -> 'error' ->> 'message'), '')
+    when 'stream_written' then p_name || case when p_data is null then ' was written' else ' was refused' end
     when 'cancel_requested' then case when p_name = 'deadline' then 'the deadline has passed'
                                       else 'cancel was asked for' || coalesce(': ' || (p_data ->> 'reason'), '') end
     when 'paused' then 'paused'
@@ -800,6 +805,20 @@ create view pawl.steps as
     shard
    FROM pawl.event e
   WHERE (kind = ANY (ARRAY['step_completed'::text, 'step_failed'::text]));
+
+create view pawl.streams as
+ SELECT run_id,
+    name,
+    "position",
+    data AS value,
+    notes,
+    step,
+    attempt,
+    is_first,
+    is_closing,
+    at,
+    shard
+   FROM pawl.stream s;
 
 create view pawl.tagged_runs as
  SELECT t.tag,
@@ -1691,7 +1710,7 @@ begin
 end
 $function$;
 
-create function pawl.end_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_statuses text[], p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[], p_children json, p_next json, e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[])
+create function pawl.end_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_statuses text[], p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[], p_children json, p_written json, p_next json, e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[])
  RETURNS TABLE(run_id uuid)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -1736,6 +1755,9 @@ begin
   if p_children is not null then
     perform "pawl".put_children_v1(p_shard, v_now, p_children, v_lost);
     v_children := "pawl".stopped_children_v1(p_shard, p_runs, p_statuses);
+  end if;
+  if p_written is not null then
+    perform "pawl".write_streams_v1(p_shard, v_now, p_written, v_lost);
   end if;
   v_attempts := array(
     select l.attempt
@@ -1868,6 +1890,27 @@ begin
   else
     return query select 'found', v_owner;
   end if;
+end
+$function$;
+
+create function pawl.find_written_v1(p_shard smallint, p_runs uuid[], p_names text[], p_after integer[])
+ RETURNS TABLE(has_news boolean)
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+begin
+  return query
+  select not exists (select 1 from "pawl".run r
+                      where r.shard = p_shard and r.id = q.run_id and r.status is null
+                     offset 0)
+         or exists (select 1 from "pawl".stream s
+                     where s.shard = p_shard and s.run_id = q.run_id and s.name = q.name and s.position = q.after + 1
+                    offset 0)
+    from unnest(p_runs, p_names, p_after) with ordinality q (run_id, name, after, place)
+   order by q.place;
 end
 $function$;
 
@@ -2231,6 +2274,29 @@ begin
 end
 $function$;
 
+create function pawl.last_positions_v1(p_shard smallint, p_run uuid, p_names text[])
+ RETURNS TABLE(name text, "position" integer)
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+AS $function$
+#variable_conflict use_column
+begin
+  return query
+  select n.name, s.position
+    from unnest(p_names) n (name)
+   cross join lateral (
+     select s.position
+       from "pawl".stream s
+      where s.shard = p_shard and s.run_id = p_run and s.name = n.name
+      order by s.run_id desc, s.name desc, s.position desc
+      limit 1) s;
+end
+$function$;
+
 create function pawl.list_runs_v1(p_shard smallint, p_before uuid, p_after uuid, p_status text, p_workflow text, p_queue text, p_tags text[], p_error_code text, p_limit integer, p_look integer)
  RETURNS TABLE(next_id uuid, run pawl.runs)
  LANGUAGE plpgsql
@@ -2551,7 +2617,7 @@ begin
 end
 $function$;
 
-create function pawl.park_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_last_seqs integer[], p_reasons text[], p_due_ms double precision[], p_delay_ms double precision[], p_wants text[], p_failed boolean[], p_children json, e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[])
+create function pawl.park_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_last_seqs integer[], p_reasons text[], p_due_ms double precision[], p_delay_ms double precision[], p_wants text[], p_failed boolean[], p_children json, p_written json, e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[])
  RETURNS TABLE(run_id uuid, outcome text, told boolean, seq integer, due_ms double precision, now_ms double precision, message_id uuid, topic text, name text, data text, notes text, sent_ms double precision, sent_to uuid)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -2593,6 +2659,9 @@ begin
   end if;
   if p_children is not null then
     perform "pawl".put_children_v1(p_shard, v_now, p_children, v_lost);
+  end if;
+  if p_written is not null then
+    perform "pawl".write_streams_v1(p_shard, v_now, p_written, v_lost);
   end if;
 
   -- Due: the earliest of what the holder knows and the timers set just now.
@@ -2947,7 +3016,37 @@ begin
 end
 $function$;
 
-create function pawl.record_events_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_children json, e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[])
+create function pawl.read_stream_v1(p_shard smallint, p_run uuid, p_name text, p_after integer, p_limit integer)
+ RETURNS TABLE(is_ended boolean, "position" integer, step text, attempt integer, is_first boolean, is_closing boolean, data text, notes text, at_ms double precision)
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
+AS $function$
+#variable_conflict use_column
+begin
+  return query
+  select r.status is not null, null::integer, null, null::integer, null::boolean, null::boolean, null, null, null::float8
+    from "pawl".run r
+   where r.shard = p_shard and r.id = p_run;
+  return query
+  select null::boolean, s.position, s.step, s.attempt, s.is_first, s.is_closing, s.data::text, s.notes::text,
+         floor(extract(epoch from s.at) * 1000)::float8
+    from (select s.*, sum(coalesce(octet_length(s.data::text), 0) + coalesce(octet_length(s.notes::text), 0))
+                        over (order by s.position rows between unbounded preceding and 1 preceding) as bytes_before
+            from (select s.* from "pawl".stream s
+                   where s.shard = p_shard and s.run_id = p_run and s.name = p_name and s.position > p_after
+                   order by s.run_id, s.name, s.position
+                   limit p_limit) s) s
+   where (s.bytes_before >= 4000000) is not true
+   order by s.position;
+end
+$function$;
+
+create function pawl.record_events_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_children json, p_written json, e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[])
  RETURNS TABLE(run_id uuid, told boolean, seq integer, due_ms double precision, now_ms double precision)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -2966,6 +3065,9 @@ begin
                                     e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_takes);
   if p_children is not null then
     perform "pawl".put_children_v1(p_shard, v_now, p_children, v_lost);
+  end if;
+  if p_written is not null then
+    perform "pawl".write_streams_v1(p_shard, v_now, p_written, v_lost);
   end if;
 
   return query
@@ -4149,5 +4251,29 @@ begin
                   where t.words is not null) t),
         'nothing: it is on its way from one room to another');
   end case;
+end
+$function$;
+
+create function pawl.write_streams_v1(p_shard smallint, p_now timestamp with time zone, p_written json, p_lost uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_runs uuid[];
+begin
+  with put as (
+    insert into "pawl".stream (shard, run_id, at, name, position, step, attempt, is_first, is_closing, data, notes)
+    select p_shard, w.run_id, p_now, w.name, w.position, w.step, w.attempt, coalesce(w.is_first, false),
+           coalesce(w.is_closing, false), w.data::json, w.notes::json
+      from json_to_recordset(p_written) as w (run_id uuid, name text, position integer, step text, attempt integer,
+                                              is_first boolean, is_closing boolean, data text, notes text)
+     where (p_lost is null or w.run_id <> all (p_lost))
+       and not exists (select 1 from "pawl".stream s
+                        where s.shard = p_shard and s.run_id = w.run_id and s.name = w.name and s.position = w.position
+                       offset 0)
+    returning run_id
+  )
+  select array_agg(distinct p.run_id) into v_runs from put p;
+  perform "pawl".hint_runs_v1('w', v_runs);
 end
 $function$;

@@ -60,6 +60,7 @@ export type { SignalOrStartTerms } from "./client/signal-or-start.ts";
 export type { StartItem, StartManyOptions, StartOptions } from "./client/start-options.ts";
 export { aesGcmCodec, type AesGcmKey, type AesGcmOptions } from "./codec/aes-gcm-codec.ts";
 export type { CancelOptions, SignalOptions } from "./client/telling.ts";
+export type { StreamItem, StreamOptions } from "./client/streaming.ts";
 export type { UpdateOptions } from "./client/updating.ts";
 export type { LongStepView, WorkerView } from "./client/worker-view.ts";
 export type { Duration } from "./core/duration.ts";
@@ -95,10 +96,11 @@ export type {
   Racer,
   RunIdentity,
   StartChildOptions,
+  StreamWriter,
   TimeoutOption,
 } from "./runtime/context.ts";
 export type { ContinueOptions } from "./runtime/continue-as.ts";
-export type { StepContext, UndoContext } from "./runtime/step-context.ts";
+export type { StepContext, StepStreamWriter, UndoContext } from "./runtime/step-context.ts";
 export type { StepOptions } from "./runtime/step-options.ts";
 export {
   workflow,
@@ -135,7 +137,7 @@ export interface PawlOptions {
   readonly connections?: number;
   /** Brings the schema up to date before the first use. Default false: call `migrate` when you deploy. */
   readonly autoMigrate?: boolean;
-  /** Inputs, results, outputs and signals that are larger are refused. Default 1 MiB, at most 64 MiB. */
+  /** Larger payloads are refused: inputs, results, outputs, signals and all others. Default 1 MiB, at most 64 MiB. */
   readonly maxPayloadBytes?: number;
   /** Encrypts payloads, as `aesGcmCodec` does. What was stored without it stays readable. Default: none. */
   readonly codec?: PayloadCodec;

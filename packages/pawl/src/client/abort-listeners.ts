@@ -1,3 +1,5 @@
+import type { Check } from "../core/options.ts";
+
 /** Waits for signals to abort, with one listener a signal however many wait: platforms warn of a leak beyond ten. */
 export interface AbortListeners {
   /** Calls back when the signal aborts, unless the returned function is called first. */
@@ -25,3 +27,10 @@ export function createAbortListeners(): AbortListeners {
     },
   };
 }
+
+export const checkAbortSignal: Check = (value) => {
+  const { aborted, addEventListener } = (value ?? {}) as Partial<AbortSignal>;
+  return typeof aborted === "boolean" && typeof addEventListener === "function"
+    ? null
+    : "must be an AbortSignal";
+};

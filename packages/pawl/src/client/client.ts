@@ -1,6 +1,6 @@
 import type { RunId } from "../core/ids.ts";
 import { assertName } from "../core/name.ts";
-import { checkOptions, type Check } from "../core/options.ts";
+import { checkOptions } from "../core/options.ts";
 import {
   assertWorkflow,
   type InputOf,
@@ -10,6 +10,7 @@ import {
   type UpdatesOf,
   type WorkflowRef,
 } from "../core/workflow-ref.ts";
+import { checkAbortSignal } from "./abort-listeners.ts";
 import { createByFilter, type CancelAllOptions, type LiveFilter, type RetryFilter } from "./by-filter.ts";
 import { createChains } from "./chains.ts";
 import { createConnection, type ClientDeps } from "./connection.ts";
@@ -28,6 +29,7 @@ import { createShowing } from "./showing.ts";
 import { createSignalOrStart, type SignalOrStartTerms } from "./signal-or-start.ts";
 import type { StartItem, StartManyOptions, StartOptions } from "./start-options.ts";
 import { createStarting } from "./starting.ts";
+import { createStreaming, type StreamItem, type StreamOptions } from "./streaming.ts";
 import { checkSignal, createTell, createTelling, type CancelOptions, type SignalOptions } from "./telling.ts";
 import { createUpdating, type UpdateOptions } from "./updating.ts";
 import { readWorker, type WorkerView } from "./worker-view.ts";
@@ -86,6 +88,12 @@ export interface Client {
   counts(): Promise<RunCounts>;
   /** What waits to be claimed, by queue, workflow and version. What no worker knows shows here. */
   backlog(): Promise<readonly Backlog[]>;
+  /** What the run writes to a stream: see `RunHandle.stream`. */
+  stream<Value = unknown>(
+    runId: RunId,
+    name: string,
+    options?: StreamOptions,
+  ): AsyncGenerator<StreamItem<Value>, void>;
   /** The last value that the run published under this key; undefined: none yet. @throws {PawlError} `RUN_NOT_FOUND` */
   published(runId: RunId, key: string): Promise<unknown>;
   /** The last value under each key. @throws {PawlError} `RUN_NOT_FOUND` */
@@ -166,13 +174,6 @@ interface UntypedHandle extends Omit<RunHandle, "published" | "update" | "fork">
   published(key?: string): Promise<unknown>;
 }
 
-const checkAbortSignal: Check = (value) => {
-  const { aborted, addEventListener } = (value ?? {}) as Partial<AbortSignal>;
-  return typeof aborted === "boolean" && typeof addEventListener === "function"
-    ? null
-    : "must be an AbortSignal";
-};
-
 export function createClient(deps: ClientDeps): Client {
   const connection = createConnection(deps);
   const { store, payloads, call } = connection;
@@ -188,6 +189,7 @@ export function createClient(deps: ClientDeps): Client {
   const fork = createForking(connection);
   const signalOrStart = createSignalOrStart(connection);
   const showing = createShowing(connection);
+  const streaming = createStreaming(deps, connection);
 
   /** Waits for the end of the run, or of the last one that goes on from it. */
   const awaitResult = async (runId: RunId, abort: AbortSignal | undefined): Promise<unknown> => {
@@ -225,6 +227,7 @@ export function createClient(deps: ClientDeps): Client {
     attempts: () => reading.attempts(runId),
     history: () => reading.history(runId),
     published: (key?: string) => showing.published(runId, key, workflow),
+    stream: (name, options) => streaming.read(runId, name, options),
   });
 
   /** The types are the caller's word: nothing can check at run time what a run will return. */
@@ -271,6 +274,7 @@ export function createClient(deps: ClientDeps): Client {
     redrive: (runId) => retry(runId),
     fork: async (runId, options) => handle(await fork(runId, options)),
     update: (runId, name, payload, options) => updating.update(runId, name, payload, options),
+    stream: (runId, name, options) => streaming.read(runId, name, options),
     published: ((runId: RunId, key?: string) => showing.published(runId, key)) as Client["published"],
     async patches(workflow) {
       const { name, version } = readPatchedWorkflow(workflow);
@@ -282,7 +286,7 @@ export function createClient(deps: ClientDeps): Client {
     },
     async close() {
       connection.close();
-      await Promise.all([ends.close(), updating.close()]);
+      await Promise.all([ends.close(), updating.close(), streaming.close()]);
     },
   };
 }

@@ -7,6 +7,7 @@ import type { ForkOptions } from "./fork-options.ts";
 import type { RescheduleOptions } from "./operating.ts";
 import type { RunRetryOptions } from "./retrying.ts";
 import type { HistoryEvent } from "./run.ts";
+import type { StreamItem, StreamOptions } from "./streaming.ts";
 import type { CancelOptions, SignalOptions } from "./telling.ts";
 import type { UpdateOptions } from "./updating.ts";
 
@@ -128,4 +129,11 @@ export interface RunHandle<
    * @throws {PawlError} `RUN_NOT_FOUND`; `INVALID_NAME` for a key that its workflow does not declare
    */
   readonly published: ReadPublished<Published>;
+  /**
+   * What the run writes to a stream, in order and as it is written, from the beginning or from a position. Ends when the stream
+   * is closed or the run has ended; one that nobody has written to yet is waited for.
+   * @throws {PawlError} from the iterator: `RUN_NOT_FOUND`, `INVALID_NAME`, `INVALID_OPTION`; `CLOSED` with its Pawl; the
+   * reason of the signal
+   */
+  stream<Value = unknown>(name: string, options?: StreamOptions): AsyncGenerator<StreamItem<Value>, void>;
 }

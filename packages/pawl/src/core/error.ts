@@ -24,6 +24,7 @@ export type ErrorCode =
   | "STEP_CRASHED"
   | "STEP_TIMED_OUT"
   | "STORE_UNAVAILABLE"
+  | "STREAM_CLOSED"
   | "UNDO_MISSING"
   | "UPDATE_FAILED"
   | "UPDATE_TIMED_OUT"

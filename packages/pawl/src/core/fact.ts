@@ -44,10 +44,11 @@ export function meaningOf({
       return { family: "update", key: name, isAnswer: true };
     case "update_answered":
       return { family: "answer", key: name, isAnswer: true };
+    case "stream_written":
+      return { family: "stream", key: name, isAnswer: true };
     case "withdrawn":
       return { family: familyWithdrawn(data), key: name, isAnswer: false };
     case "patched":
-    case "stream_written":
     case "cancel_requested":
     case "paused":
     case "resumed":

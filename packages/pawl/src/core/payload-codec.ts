@@ -4,14 +4,14 @@ import type { RunId } from "./ids.ts";
 /** Where a payload is stored. What is read from another place than it was written for has been moved. */
 export interface PayloadPlace {
   readonly runId: RunId;
-  readonly field: "input" | "output" | "error" | "event" | "message";
-  /** For an event: the step, wait or child it answers. For a message: its topic. Null for the others. */
+  readonly field: "input" | "output" | "error" | "event" | "message" | "stream";
+  /** For an event: the step, wait or child it answers. For a message: its topic. For a stream: its name. Null for the others. */
   readonly name: string | null;
 }
 
 /**
- * Turns payloads into what is stored, and back: encrypts them, for one. It gets inputs, results, outputs, signals and
- * errors, never names, keys or statuses. All of it is synchronous; what it throws is `CODEC_FAILED`.
+ * Turns payloads into what is stored, and back: encrypts them, for one. It gets inputs, results, outputs, signals,
+ * updates, published values, streams and errors, never names, keys or statuses. All of it is synchronous; what it throws is `CODEC_FAILED`.
  */
 export interface PayloadCodec {
   /** Stored beside every payload, to tell which codec can read it. */
@@ -38,6 +38,10 @@ export function placeOfError(runId: RunId): PayloadPlace {
 
 export function placeOfMessage(runId: RunId, topic: string): PayloadPlace {
   return { runId, field: "message", name: topic };
+}
+
+export function placeOfStream(runId: RunId, name: string): PayloadPlace {
+  return { runId, field: "stream", name };
 }
 
 /** Two events hold what was written for elsewhere, since the store itself copies it. */

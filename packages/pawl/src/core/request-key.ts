@@ -2,7 +2,16 @@
  * What a workflow's code can ask for. A request is identified by family, scope, name and occurrence, never by its
  * position in the code.
  */
-export type Family = "step" | "sleep" | "wait" | "start" | "child" | "publish" | "update" | "answer";
+export type Family =
+  | "step"
+  | "sleep"
+  | "wait"
+  | "start"
+  | "child"
+  | "publish"
+  | "update"
+  | "answer"
+  | "stream";
 
 /**
  * A request's name in the history, readable and unambiguous:
@@ -14,6 +23,8 @@ export type Family = "step" | "sleep" | "wait" | "start" | "child" | "publish" |
  *     checkout            a child, by its workflow's name; its start and its end are one name in two families
  *     publish:progress    a value that is published under `progress`
  *     update:setAddress   a wait for an update, its answer, and the scope of its handler
+ *     stream:tokens       something that the code writes to a stream
+ *     close:tokens        its closing
  *     orders/charge       inside the scope `orders`, which is written like a request: `orders#2/charge`
  *     and\/or             `\`, `/` and `#` that belong to a name are escaped
  */
@@ -38,6 +49,20 @@ export function updateName(update: string): `update:${string}` {
 
 export function publishName(key: string): string {
   return `publish:${key}`;
+}
+
+export function streamName(stream: string): string {
+  return `stream:${stream}`;
+}
+
+export function closeName(stream: string): string {
+  return `close:${stream}`;
+}
+
+/** The stream that this request closes; null: it does something else. */
+export function closedStream(requestKey: string): string | null {
+  const name = nameOf(requestKey);
+  return name.startsWith(closeName("")) ? name.slice(closeName("").length) : null;
 }
 
 /** What the value of this request was published under, in whatever scope. As `published_key` in the schema. */

@@ -77,6 +77,7 @@ function addRun(state: State, wanted: NewRun): void {
     unread: new SortedList(compareMessages),
     idempotencyKeys: new Set(),
     childIds: new Set(),
+    streams: new Map(),
   };
   listRun(state, run);
 

@@ -20,7 +20,7 @@ import {
   readBacklog,
 } from "./read.ts";
 import { readInbox, record } from "./record.ts";
-import { getAnswer, readPublished } from "./showing.ts";
+import { getAnswer, hasWritten, lastPositions, readPublished, readStream } from "./showing.ts";
 import { signalOrStart } from "./signal-or-start.ts";
 import { takeSnapshot } from "./snapshot.ts";
 import { createState, type State } from "./state.ts";
@@ -94,6 +94,9 @@ export function storeOf(state: State): MemoryStore {
     loadHistory: (runId, afterSeq) => transition(() => loadHistory(state, runId, afterSeq)),
     readPublished: (runId, key) => transition(() => readPublished(state, runId, key)),
     getAnswers: (questions) => transition(() => questions.map((question) => getAnswer(state, question))),
+    readStream: (place, limit) => transition(() => readStream(state, place, limit)),
+    findWritten: (places) => transition(() => places.map((place) => hasWritten(state, place))),
+    lastPositions: (runId, names) => transition(() => lastPositions(state, runId, names)),
     listWorkers: (filter) => transition(() => listWorkers(state, filter)),
     subscribe: (listener) => hints.subscribe(listener),
 

@@ -4,6 +4,7 @@ import type { Message } from "../store/message.ts";
 import { createRuns } from "./create.ts";
 import { heldRun } from "./fence.ts";
 import { answerMessage, takeMessage, unreadMessages } from "./inbox.ts";
+import { writeStreams } from "./showing.ts";
 import type { Run, State } from "./state.ts";
 
 export function record(state: State, recording: Recording): RecordAnswer {
@@ -20,6 +21,7 @@ export function write(state: State, run: Run, recording: Recording): ReadonlyMap
     if (stored.dueAt !== null) dueAt.set(stored.seq, stored.dueAt);
   }
   createRuns(state, recording.children);
+  writeStreams(state, run, recording.written ?? []);
   return dueAt;
 }
 

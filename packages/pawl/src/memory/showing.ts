@@ -1,9 +1,16 @@
 import type { RunId } from "../core/ids.ts";
 import { publishedKey } from "../core/request-key.ts";
-import type { AnswerRecord, PublishedRecord, Question } from "../store/showing.ts";
+import type {
+  AnswerRecord,
+  NewStreamItem,
+  PublishedRecord,
+  Question,
+  StreamPage,
+  StreamPlace,
+} from "../store/showing.ts";
 import { loadHistory } from "./read.ts";
 import { compareText } from "./sorted-list.ts";
-import type { State } from "./state.ts";
+import type { Run, State } from "./state.ts";
 
 export function readPublished(state: State, runId: RunId, key: string | null): readonly PublishedRecord[] {
   const published = new Map<string, PublishedRecord>();
@@ -29,4 +36,44 @@ export function getAnswer(state: State, { runId, messageId, idempotencyKey }: Qu
     answer: event === undefined ? null : { name: event.name, data: event.data },
     isEnded: !run?.room,
   };
+}
+
+/** Appends what is not there yet. */
+export function writeStreams(state: State, run: Run, items: readonly NewStreamItem[]): void {
+  for (const { name, ...item } of items) {
+    const stream = run.streams.get(name) ?? [];
+    run.streams.set(name, stream);
+    if (stream.length >= item.position) continue;
+    stream.push({ ...item, at: state.now() });
+    state.hints.add({ kind: "written", runId: run.id });
+  }
+}
+
+export function readStream(
+  state: State,
+  { runId, name, after }: StreamPlace,
+  limit: number,
+): StreamPage | null {
+  const run = state.runs.get(runId);
+  if (!run) return null;
+  return { items: (run.streams.get(name) ?? []).slice(after, after + limit), isEnded: run.room === null };
+}
+
+export function hasWritten(state: State, { runId, name, after }: StreamPlace): boolean {
+  const run = state.runs.get(runId);
+  return !run?.room || (run.streams.get(name)?.length ?? 0) > after;
+}
+
+export function lastPositions(
+  state: State,
+  runId: RunId,
+  names: readonly string[],
+): ReadonlyMap<string, number> {
+  const streams = state.runs.get(runId)?.streams;
+  return new Map(
+    names.flatMap((name) => {
+      const last = streams?.get(name)?.length ?? 0;
+      return last === 0 ? [] : [[name, last] as const];
+    }),
+  );
 }

@@ -19,6 +19,13 @@ export function takeSnapshot(state: State): StoreSnapshot {
         .sort((a, b) => compareText(a.id, b.id))
         .map((message) => ({ runId: run.id, ...message, data: snapshotPayload(message.data) })),
     ),
+    streams: runs.flatMap((run) =>
+      [...run.streams]
+        .sort(([a], [b]) => compareText(a, b))
+        .flatMap(([name, items]) =>
+          items.map((item) => ({ runId: run.id, name, ...item, data: snapshotPayload(item.data) })),
+        ),
+    ),
     keys: [...state.keys].map(([key, runId]) => ({ key, runId })).sort((a, b) => compareText(a.key, b.key)),
     workers: [...state.workers.values()]
       .map(({ id, leaseMs, heardAt, endedAt, heldAtEnd }) => ({ id, leaseMs, heardAt, endedAt, heldAtEnd }))

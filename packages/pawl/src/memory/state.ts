@@ -6,6 +6,7 @@ import type { RetryPolicy } from "../core/retry.ts";
 import type { EndStatus, ParkReason } from "../core/run-status.ts";
 import type { Mark } from "../store/lease.ts";
 import type { Topic } from "../store/message.ts";
+import type { StreamRecord } from "../store/showing.ts";
 import type { LongStep, NewWorker, WorkerRecord } from "../store/worker-record.ts";
 import type { HintBox } from "./hint-box.ts";
 import { SortedList, compareText } from "./sorted-list.ts";
@@ -111,6 +112,8 @@ export interface Run {
   /** Of the whole chain. */
   readonly idempotencyKeys: Set<string>;
   readonly childIds: Set<RunId>;
+  /** By name; the first has position 1. */
+  readonly streams: Map<string, StreamRecord[]>;
 }
 
 export interface Worker {

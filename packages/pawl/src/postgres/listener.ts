@@ -133,11 +133,12 @@ async function closeQuietly(client: pg.Client): Promise<void> {
   await Promise.resolve();
 }
 
-const kinds: Readonly<Record<string, "told" | "sent" | "ended" | "answered">> = {
+const kinds: Readonly<Record<string, "told" | "sent" | "ended" | "answered" | "written">> = {
   t: "told",
   s: "sent",
   e: "ended",
   a: "answered",
+  w: "written",
 };
 
 /** Payloads as the functions of the schema write them: a letter, then a queue's name or ids without dashes. */

@@ -303,12 +303,17 @@ create table {schema}.schedule (
   input_notes     json
 );
 
+-- What runs write to their streams; position is dense from 1 in each.
 create table {schema}.stream (
   run_id          uuid        not null,
   at              timestamptz not null,
   position        integer     not null,
+  attempt         integer,                         -- of the step
   shard           smallint    not null,
+  is_first        boolean     not null,            -- the first that this attempt of the step wrote there
+  is_closing      boolean     not null,            -- nothing follows it
   name            text        collate "C" not null,
+  step            text,                            -- who wrote it; null: the run's own code
   data            json,
   notes           json,
   primary key (run_id, name, position, shard)
@@ -404,7 +409,7 @@ begin
 end
 $$;
 
--- Tells listeners of runs: p_kind ('t' told, 'e' ended, 's' sent, 'a' answered) and their ids, many to a notification.
+-- Tells listeners of runs: p_kind ('t' told, 'e' ended, 's' sent, 'a' answered, 'w' written) and their ids, many to a notification.
 create function {schema}.hint_runs_v1(p_kind text, p_runs uuid[])
 returns void
 language plpgsql
@@ -1181,7 +1186,7 @@ $$;
 -- Answers one row a held run (seq null), and one row a timer set here with its due time. A run without a row has lost its lease.
 -- Locks: lease rows, in id order. Index: lease_pkey, event_pkey.
 create function {schema}.record_events_v1(
-  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_children json,
+  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_children json, p_written json,
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
   e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
 returns table (run_id uuid, told boolean, seq integer, due_ms float8, now_ms float8)
@@ -1202,6 +1207,9 @@ begin
                                     e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_takes);
   if p_children is not null then
     perform {schema}.put_children_v1(p_shard, v_now, p_children, v_lost);
+  end if;
+  if p_written is not null then
+    perform {schema}.write_streams_v1(p_shard, v_now, p_written, v_lost);
   end if;
 
   return query
@@ -1271,7 +1279,7 @@ $$;
 -- Locks: run rows, then lease rows, each in id order. Index: run_pkey, lease_pkey, inbox_unread.
 create function {schema}.park_runs_v1(
   p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_last_seqs integer[], p_reasons text[],
-  p_due_ms float8[], p_delay_ms float8[], p_wants text[], p_failed boolean[], p_children json,
+  p_due_ms float8[], p_delay_ms float8[], p_wants text[], p_failed boolean[], p_children json, p_written json,
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
   e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
 returns table (run_id uuid, outcome text, told boolean, seq integer, due_ms float8, now_ms float8,
@@ -1316,6 +1324,9 @@ begin
   end if;
   if p_children is not null then
     perform {schema}.put_children_v1(p_shard, v_now, p_children, v_lost);
+  end if;
+  if p_written is not null then
+    perform {schema}.write_streams_v1(p_shard, v_now, p_written, v_lost);
   end if;
 
   -- Due: the earliest of what the holder knows and the timers set just now.
@@ -1414,7 +1425,8 @@ $$;
 -- Index: run_pkey, run_parent, lease_pkey, event_pkey.
 create function {schema}.end_runs_v1(
   p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_statuses text[],
-  p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[], p_children json, p_next json,
+  p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[], p_children json, p_written json,
+  p_next json,
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
   e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
 returns table (run_id uuid)
@@ -1461,6 +1473,9 @@ begin
   if p_children is not null then
     perform {schema}.put_children_v1(p_shard, v_now, p_children, v_lost);
     v_children := {schema}.stopped_children_v1(p_shard, p_runs, p_statuses);
+  end if;
+  if p_written is not null then
+    perform {schema}.write_streams_v1(p_shard, v_now, p_written, v_lost);
   end if;
   v_attempts := array(
     select l.attempt
@@ -2463,6 +2478,7 @@ begin
     when 'update_received' then p_name || ' was received'
     when 'update_answered' then coalesce(p_name || ' was ', 'an update was ') || (p_data ->> 'status')
                                 || coalesce(': ' || (p_data -> 'error' ->> 'message'), '')
+    when 'stream_written' then p_name || case when p_data is null then ' was written' else ' was refused' end
     when 'cancel_requested' then case when p_name = 'deadline' then 'the deadline has passed'
                                       else 'cancel was asked for' || coalesce(': ' || (p_data ->> 'reason'), '') end
     when 'paused' then 'paused'
@@ -3895,7 +3911,7 @@ $$;
     name: "showing",
     transaction: true,
     breaking: false,
-    sql: `-- What runs show of themselves, and answer: published values, updates.
+    sql: `-- What runs show of themselves, and answer: published values, updates, streams.
 
 -- What the value of a request was published under: the name in its key, in whatever scope, without occurrence and escapes.
 -- As publishedKey in core/request-key.ts.
@@ -4020,6 +4036,115 @@ begin
    order by q.place;
 end
 $$;
+
+-- Writes to streams what is not there yet, and says so. Nobody else can be adding it, since the caller has locked the lease.
+-- Index: stream_pkey.
+create function {schema}.write_streams_v1(p_shard smallint, p_now timestamptz, p_written json, p_lost uuid[])
+returns void
+language plpgsql
+as $$
+declare
+  v_runs uuid[];
+begin
+  with put as (
+    insert into {schema}.stream (shard, run_id, at, name, position, step, attempt, is_first, is_closing, data, notes)
+    select p_shard, w.run_id, p_now, w.name, w.position, w.step, w.attempt, coalesce(w.is_first, false),
+           coalesce(w.is_closing, false), w.data::json, w.notes::json
+      from json_to_recordset(p_written) as w (run_id uuid, name text, position integer, step text, attempt integer,
+                                              is_first boolean, is_closing boolean, data text, notes text)
+     where (p_lost is null or w.run_id <> all (p_lost))
+       and not exists (select 1 from {schema}.stream s
+                        where s.shard = p_shard and s.run_id = w.run_id and s.name = w.name and s.position = w.position
+                       offset 0)
+    returning run_id
+  )
+  select array_agg(distinct p.run_id) into v_runs from put p;
+  perform {schema}.hint_runs_v1('w', v_runs);
+end
+$$;
+
+-- What follows in a stream, in order: up to some items, and up to some bytes and one item more. A first row without a position
+-- says whether the run has ended; no row: there is none. Index: run_pkey, stream_pkey.
+create function {schema}.read_stream_v1(p_shard smallint, p_run uuid, p_name text, p_after integer, p_limit integer)
+returns table (is_ended boolean, "position" integer, step text, attempt integer, is_first boolean, is_closing boolean,
+               data text, notes text, at_ms float8)
+language plpgsql stable
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select r.status is not null, null::integer, null, null::integer, null::boolean, null::boolean, null, null, null::float8
+    from {schema}.run r
+   where r.shard = p_shard and r.id = p_run;
+  return query
+  select null::boolean, s.position, s.step, s.attempt, s.is_first, s.is_closing, s.data::text, s.notes::text,
+         floor(extract(epoch from s.at) * 1000)::float8
+    from (select s.*, sum(coalesce(octet_length(s.data::text), 0) + coalesce(octet_length(s.notes::text), 0))
+                        over (order by s.position rows between unbounded preceding and 1 preceding) as bytes_before
+            from (select s.* from {schema}.stream s
+                   where s.shard = p_shard and s.run_id = p_run and s.name = p_name and s.position > p_after
+                   order by s.run_id, s.name, s.position
+                   limit p_limit) s) s
+   where (s.bytes_before >= 4000000) is not true
+   order by s.position;
+end
+$$;
+
+-- Whether anything follows in these streams, or their runs have ended or are not there: one row for each, in order.
+-- Index: run_pkey, stream_pkey.
+create function {schema}.find_written_v1(p_shard smallint, p_runs uuid[], p_names text[], p_after integer[])
+returns table (has_news boolean)
+language plpgsql stable
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+begin
+  return query
+  select not exists (select 1 from {schema}.run r
+                      where r.shard = p_shard and r.id = q.run_id and r.status is null
+                     offset 0)
+         or exists (select 1 from {schema}.stream s
+                     where s.shard = p_shard and s.run_id = q.run_id and s.name = q.name and s.position = q.after + 1
+                    offset 0)
+    from unnest(p_runs, p_names, p_after) with ordinality q (run_id, name, after, place)
+   order by q.place;
+end
+$$;
+
+-- The last position in each of these streams of a run, where there is any. Index: stream_pkey, backwards.
+create function {schema}.last_positions_v1(p_shard smallint, p_run uuid, p_names text[])
+returns table (name text, "position" integer)
+language plpgsql stable
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select n.name, s.position
+    from unnest(p_names) n (name)
+   cross join lateral (
+     select s.position
+       from {schema}.stream s
+      where s.shard = p_shard and s.run_id = p_run and s.name = n.name
+      order by s.run_id desc, s.name desc, s.position desc
+      limit 1) s;
+end
+$$;
+
+-- Public. What runs have written to their streams. Index: stream_pkey, by run and name.
+create view {schema}.streams as
+select s.run_id, s.name::text as name, s.position, s.data as value, s.notes, s.step, s.attempt, s.is_first, s.is_closing, s.at,
+       s.shard
+  from {schema}.stream s;
 `,
   },
   {

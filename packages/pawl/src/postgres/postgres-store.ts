@@ -346,6 +346,20 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       const values = showing.answersValues(0, questions);
       return (await database.call<showing.AnswerRow>(showing.readAnswers, values)).map(showing.decodeAnswer);
     },
+    async readStream({ runId, name, after }, limit) {
+      const values = [shardOf(runId), runId, name, after, limit];
+      return showing.decodeStream(await database.call<showing.StreamRow>(showing.readStream, values));
+    },
+    async findWritten(places) {
+      const values = showing.writtenValues(0, places);
+      const rows = await database.call<showing.WrittenRow>(showing.findWritten, values);
+      return rows.map((row) => row.has_news);
+    },
+    async lastPositions(runId, names) {
+      const values = [shardOf(runId), runId, names];
+      const rows = await database.call<showing.PositionRow>(showing.lastPositions, values);
+      return new Map(rows.map((row) => [row.name, row.position]));
+    },
     async listWorkers({ endedWithinMs, limit }) {
       const rows = await database.call<workers.WorkerRow>(workers.listWorkers, [endedWithinMs, limit]);
       return rows.map(workers.decodeWorker);

@@ -24,6 +24,7 @@ import type {
 } from "./request.ts";
 import type { Requests } from "./requests.ts";
 import type { Steps } from "./steps.ts";
+import type { Streams } from "./streams.ts";
 import { answerUpdate, receiveUpdate } from "./updates.ts";
 
 /** What the run is about: begins what the code has asked for, and finds out what has become of it. */
@@ -52,13 +53,14 @@ export interface AgendaParts {
   readonly inbox: Inbox;
   readonly requests: Requests;
   readonly steps: Steps;
+  readonly streams: Streams;
   readonly ids: Ids;
   readonly log: Log;
   readonly payloads: Payloads;
 }
 
 export function createAgenda(parts: AgendaParts): Agenda {
-  const { claimed, holding, inbox, requests, steps, ids, log, payloads } = parts;
+  const { claimed, holding, inbox, requests, steps, streams, ids, log, payloads } = parts;
   const { runId } = claimed;
   const abandoned = abandonedChildren(parts.history);
 
@@ -87,6 +89,10 @@ export function createAgenda(parts: AgendaParts): Agenda {
         return;
       case "answer":
         answerUpdate(request, parts);
+        requests.close(request);
+        return;
+      case "stream":
+        streams.issue(request);
         requests.close(request);
         return;
       default:

@@ -25,7 +25,7 @@ export function readAnswer(
   if (kind === "child_started") return value(idOfChild(data));
   if (kind === "child_ended" && data !== null)
     return readChild(request, readChildEnd(data, childOf(request), payloads));
-  if (kind === "step_failed" && data !== null)
+  if ((kind === "step_failed" || kind === "stream_written") && data !== null)
     return { kind: "failure", error: payloads.decodeError(data, place) };
   if (kind === "update_received" && data !== null) return value(readReceived(data, place, payloads));
   if (kind === "published" || kind === "update_answered") return value(undefined);

@@ -152,6 +152,12 @@ export interface Context<
    */
   readonly publish: Publish<Published>;
   /**
+   * A stream of the run, which others read with `run.stream(name)` while it is written, and after. What the code writes is
+   * written once, however often the run crashes. In a step, use the `stream` that its function is given.
+   * @throws {PawlError} `INVALID_NAME`
+   */
+  stream<Value = unknown>(name: string): StreamWriter<Value>;
+  /**
    * From now on calls the handler for each update of this name that others send with `run.update`, in the order sent, and
    * gives them what it returns or throws. Handlers run beside the code, and beside each other: each call has a context of its
    * own, in which requests are named apart, and uses that one alone. Updates wait until a handler is registered: do it
@@ -187,6 +193,14 @@ export interface Context<
   random(): number;
   /** A uuid v4, the same in every execution of the run. */
   uuid(): string;
+}
+
+/** Writes to a stream from the workflow's code. */
+export interface StreamWriter<Value = unknown> {
+  /** Resolves when it is stored. @throws {PawlError} `INVALID_PAYLOAD`, `STREAM_CLOSED` */
+  write(value: Value): Promise<void>;
+  /** Ends the stream for its readers, and for good. It also ends with its run. @throws {PawlError} `STREAM_CLOSED` */
+  close(): Promise<void>;
 }
 
 /** The input may be left out where `undefined` is one. */

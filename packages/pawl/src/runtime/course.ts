@@ -25,10 +25,12 @@ import { createRequests } from "./requests.ts";
 import { createRunLog, unwatched } from "./run-log.ts";
 import { createScope } from "./scope.ts";
 import type { UndoTerms } from "./step-options.ts";
+import type { Streams } from "./streams.ts";
 import { createUpdateHandlers } from "./updates.ts";
 
 export interface CourseParts extends Omit<EndingParts, "absorb" | "handledFailures" | "undos"> {
   readonly ids: Ids;
+  readonly streams: Streams;
   readonly timers: Timers;
   readonly settle: () => Promise<void>;
   readonly restGraceMs: number;

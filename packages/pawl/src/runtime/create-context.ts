@@ -14,7 +14,7 @@ import {
   checkTags,
 } from "../core/options.ts";
 import type { Payloads } from "../core/payloads.ts";
-import { publishName, sleepName, waitName } from "../core/request-key.ts";
+import { closeName, publishName, sleepName, streamName, waitName } from "../core/request-key.ts";
 import { parseWith } from "../core/schema.ts";
 import type { SeededRandom } from "../core/seeded-random.ts";
 import {
@@ -32,6 +32,7 @@ import type {
   Context,
   RunIdentity,
   StartChildOptions,
+  StreamWriter,
   TimeoutOption,
 } from "./context.ts";
 import { readContinuation, type ContinuationTerms, type ContinueOptions } from "./continue-as.ts";
@@ -124,6 +125,24 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
     return ask({ family: "publish", key: requestKey, value: written });
   };
 
+  const stream = (name: string): StreamWriter => {
+    assertName("stream", name);
+    const terms = { family: "stream", stream: name } as const;
+    const write = async (value: unknown): Promise<unknown> => {
+      const key = nextKey("stream", streamName(name));
+      const written = parts.payloads.write(value, `What is written to stream "${name}"`);
+      return ask({ ...terms, key, value: written, isClosing: false });
+    };
+    const close = async (): Promise<unknown> => {
+      const key = nextKey("stream", closeName(name));
+      return ask({ ...terms, key, value: null, isClosing: true });
+    };
+    return {
+      write: (value) => request(() => write(value)) as Promise<void>,
+      close: () => request(close) as Promise<void>,
+    };
+  };
+
   const context = {
     run: parts.run,
     log: parts.log,
@@ -173,6 +192,7 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
         return parts.continueAs(terms);
       }),
     publish: (key: string, value: unknown) => request(() => publish(key, value)),
+    stream,
     onUpdate: (name: string, handler: (payload: unknown, ctx: Context) => unknown) =>
       parts.updates.register(name, handler, scope, (inner) => createContext(parts, inner)),
     ...createBranching(scope, parts, (inner) => createContext(parts, inner)),

@@ -12,6 +12,7 @@ import { createInbox } from "./inbox.ts";
 import { createOrders } from "./orders.ts";
 import { createRunLog } from "./run-log.ts";
 import { createSteps, type RunningStep } from "./steps.ts";
+import { createStreams } from "./streams.ts";
 import type { Workflow } from "./workflow.ts";
 
 export type { Outcome } from "./ending.ts";
@@ -61,8 +62,15 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
   });
   const bell = createBell(deps.timers);
   const holding = createHolding(claimed, { ...deps, log });
+  const streams = createStreams({
+    runId: claimed.runId,
+    holding,
+    payloads,
+    written: () => bell.ring(),
+  });
   const steps = createSteps({
     claimed,
+    streams,
     holding,
     probe,
     log,
@@ -93,6 +101,7 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
     ]);
     const history = presentLife(loaded);
     inbox.fill(messages);
+    streams.recall(history);
     course = new Course({
       ...deps,
       claimed: { ...claimed, input },
@@ -102,6 +111,7 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
       inbox,
       orders: createOrders(claimed, history, inbox, holding),
       steps,
+      streams,
       bell,
       log,
       payloads,

@@ -2,7 +2,7 @@ import { backOffMs } from "../core/back-off.ts";
 import type { Clock } from "../core/clock.ts";
 import { encode } from "../core/codec.ts";
 import type { CrashPoint, Probe } from "../core/crash-point.ts";
-import { PawlError } from "../core/error.ts";
+import { LeaseLostError, PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
 import { meaningOf } from "../core/fact.ts";
 import type { RunId } from "../core/ids.ts";
@@ -23,6 +23,7 @@ import type {
 } from "../store/lease.ts";
 import type { Message } from "../store/message.ts";
 import type { NewRun, RunEnd } from "../store/run-record.ts";
+import type { NewStreamItem } from "../store/showing.ts";
 import type { Store } from "../store/store.ts";
 import { createFactReport } from "./report-facts.ts";
 import { createStoreTime, type StoreTime } from "./store-time.ts";
@@ -33,6 +34,8 @@ export class Lost extends Error {
 }
 
 type Fact = Omit<NewEvent, "seq">;
+/** Something to write to a stream, where it comes next. */
+type Writing = Omit<NewStreamItem, "position">;
 export type ParkTerms = Pick<Parking, "reason" | "dueAt" | "delayMs" | "wants" | "attemptFailed">;
 
 /**
@@ -54,6 +57,8 @@ export interface Holding {
   readonly hasAnswers: boolean;
   /** `tookMs`: how long what the fact speaks of took, for those who measure. */
   add(fact: Fact, child?: NewRun, tookMs?: number): void;
+  /** Writes to a stream, with the fact that says so if there is one. Resolves when it is recorded; rejects if it never will be. */
+  write(writing: Writing, fact?: Fact): Promise<void>;
   /** Records what has gathered, as much as fits, and answers it as it is in the history now. */
   record(): Promise<readonly RunEvent[]>;
   /** `events`: as `record` answers them; null for a run that is parked and whose facts it would have to ask for. */
@@ -125,6 +130,11 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
   let bytes = 0;
   let isTold = claimed.told;
   let isDropped = false;
+  /** Why nothing can be written any more. */
+  let over: PawlError | null = null;
+  /** The last position in each stream that was written to here. */
+  const positions = new Map<string, number>();
+  const writers = new Set<(error: PawlError | null) => void>();
 
   const isHeld = (): boolean => {
     isDropped ||= parts.isAlive?.() === false;
@@ -181,6 +191,34 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     return taken;
   };
 
+  /** Where each writing goes. Nobody else writes while the run is held, so the store is asked once for each stream. */
+  const placed = async (batch: readonly Gathered[]): Promise<readonly NewStreamItem[]> => {
+    const writings = batch.flatMap(({ writing }) => writing?.terms ?? []);
+    const unknown = [...new Set(writings.map(({ name }) => name))].filter((name) => !positions.has(name));
+    if (unknown.length > 0) {
+      const { answer } = await persist(() => store.lastPositions(lease.runId, unknown));
+      for (const name of unknown) positions.set(name, answer.get(name) ?? 0);
+    }
+    return writings.map((terms) => {
+      const position = (positions.get(terms.name) ?? 0) + 1;
+      positions.set(terms.name, position);
+      return { ...terms, position };
+    });
+  };
+
+  /** Tells those who write to streams that it is done, or that nothing more will be. */
+  const finishWriting = (batch: readonly Gathered[]): void => {
+    for (const { writing } of batch) writing?.settle(null);
+  };
+  const endWriting = (error: PawlError): void => {
+    over ??= error;
+    for (const settle of writers) settle(error);
+  };
+  const letGo = (): void =>
+    endWriting(
+      new PawlError("RUN_ENDED", `Run ${lease.runId} is no longer executed.`, { runId: lease.runId }),
+    );
+
   /** Sends the oldest facts that have gathered. What comes in meanwhile waits for the next write. */
   const write = async <A>(
     at: "record" | "park" | "end",
@@ -189,17 +227,23 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     nextDelayMs: number | null = null,
   ): Promise<Written<A>> => {
     const batch = takeGathered(at !== "record");
-    const events = batch.map(({ event }) => event);
+    const events = batch.flatMap(({ event }) => event ?? []);
     const children = batch.flatMap(({ child }) => child ?? []);
+    const written = batch.some(({ writing }) => writing !== undefined) ? await placed(batch) : null;
+    const recording = { lease, events, children, ...(written !== null && { written }) };
     probe(`${at}.before`);
     bytes += batch.reduce((sum, { size }) => sum + bytesOfFact + size, 0);
     const answered =
       report &&
       ((written: A): void => {
-        report.recorded(batch, nextDelayMs);
+        report.recorded(
+          batch.flatMap(({ event, tookMs }) => (event === null ? [] : { event, tookMs })),
+          nextDelayMs,
+        );
         tell?.(written);
       });
-    const { answer, isRepeated } = await persist(() => send({ lease, events, children }), answered);
+    const { answer, isRepeated } = await persist(() => send(recording), answered);
+    if (written !== null) finishWriting(batch);
     probe(`${at}.after`);
     return { answer, isRepeated, sent: events };
   };
@@ -227,11 +271,12 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       return gathered.length > 0;
     },
     get hasPressing() {
-      return gathered.some(({ event }) => event.kind !== "patched");
+      return gathered.some(({ event }) => event?.kind !== "patched");
     },
     get hasAnswers() {
       return gathered.some(
-        ({ event }) => event.kind === "cancel_requested" || meaningOf(event)?.isAnswer === true,
+        ({ event }) =>
+          event !== null && (event.kind === "cancel_requested" || meaningOf(event)?.isAnswer === true),
       );
     },
     get hasTooMany() {
@@ -243,6 +288,22 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       gathered.push({ event: { seq: lastSeq, ...fact }, child, tookMs, size });
       gatheredBytes += size;
     },
+    write(terms, fact) {
+      if (over !== null) return Promise.reject(over);
+      if (fact !== undefined) lastSeq += 1;
+      const event = fact === undefined ? null : { seq: lastSeq, ...fact };
+      const size = sizeOf(terms.data) + 100;
+      gatheredBytes += size;
+      return new Promise((resolve, reject) => {
+        const settle = (error: PawlError | null): void => {
+          writers.delete(settle);
+          if (error === null) resolve();
+          else reject(error);
+        };
+        writers.add(settle);
+        gathered.push({ event, child: undefined, tookMs: undefined, size, writing: { terms, settle } });
+      });
+    },
     record: async () => absorb(await write("record", (recording) => store.record(recording))),
     async park(terms) {
       const parking = { ...terms, lastSeq };
@@ -251,6 +312,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
         if (answer.outcome === "parked") report?.parked(terms, answer);
       };
       const written = await write("park", send, tell, terms.delayMs);
+      if (written.answer.outcome === "parked") letGo();
       // A run that is parked is no longer ours: nothing is asked about it.
       const isUnknown = written.answer.outcome === "parked" && written.isRepeated;
       return { answer: written.answer, events: isUnknown ? null : await absorb(written) };
@@ -262,6 +324,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       time.hasPassed(again.mark.readyAt);
       heldSince = time.estimate();
       isTold = again.told;
+      over = null;
       return true;
     },
     async end(end, next) {
@@ -270,12 +333,14 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
         (recording) => store.end({ ...recording, ...end, ...(next !== null && { next }) }),
         () => report?.ended(end),
       );
+      letGo();
     },
     async release() {
       await persist(
         () => store.release(lease),
         () => report?.released(),
       );
+      letGo();
     },
     get isTold() {
       return isTold;
@@ -310,6 +375,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     },
     drop() {
       isDropped = true;
+      endWriting(new LeaseLostError(lease.runId, lease.epoch));
     },
     get isHeld() {
       return isHeld();
@@ -324,9 +390,11 @@ function idForChild(childId: RunId, parentId: RunId): string {
 }
 
 interface Gathered {
-  readonly event: NewEvent;
+  /** Null for what a step writes to a stream. */
+  readonly event: NewEvent | null;
   readonly child: NewRun | undefined;
   readonly tookMs: number | undefined;
+  readonly writing?: { readonly terms: Writing; readonly settle: (error: PawlError | null) => void };
   /** About how many bytes it adds to a write. */
   readonly size: number;
 }

@@ -93,6 +93,15 @@ export interface AnswerRequest extends RequestBase {
   readonly answer: { readonly output: Payload | null } | { readonly error: unknown };
 }
 
+/** Something to write to a stream, or its closing. Answered as soon as it is recorded. */
+export interface StreamRequest extends RequestBase {
+  readonly family: "stream";
+  readonly stream: string;
+  /** Written, not yet sealed. */
+  readonly value: Payload | null;
+  readonly isClosing: boolean;
+}
+
 export type Request =
   | StepRequest
   | SleepRequest
@@ -101,7 +110,8 @@ export type Request =
   | ChildRequest
   | PublishRequest
   | UpdateRequest
-  | AnswerRequest;
+  | AnswerRequest
+  | StreamRequest;
 
 /** Several branches of the code of which one wins; what the others ask for is withdrawn. */
 export interface Race {

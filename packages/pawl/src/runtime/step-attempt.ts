@@ -22,6 +22,7 @@ interface AttemptParts {
   readonly attempt: number;
   readonly timeoutMs: number | null;
   readonly progress: unknown;
+  readonly stream: StepContext["stream"];
   readonly log: Log;
   readonly timers: Timers;
   /** Says how far it has come: at most once in 5 s, unless it has failed and there is something newer. */
@@ -32,7 +33,7 @@ const progressEveryMs = 5_000;
 
 /** Calls the function at once. */
 export function beginAttempt(parts: AttemptParts): StepAttempt {
-  const { key, call, idempotencyKey, attempt, timeoutMs, progress, log, timers } = parts;
+  const { key, call, idempotencyKey, attempt, timeoutMs, progress, stream, log, timers } = parts;
   const controller = new AbortController();
   const { signal } = controller;
   const heart = createHeart(parts, signal);
@@ -50,7 +51,7 @@ export function beginAttempt(parts: AttemptParts): StepAttempt {
 
   const run = async (): Promise<AttemptEnd> => {
     try {
-      const given = { signal, idempotencyKey, attempt, progress, heartbeat: heart.beat, log };
+      const given = { signal, idempotencyKey, attempt, progress, heartbeat: heart.beat, log, stream };
       const called = (async () => call(given))();
       return {
         kind: "returned",

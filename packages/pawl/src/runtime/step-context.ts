@@ -26,6 +26,11 @@ export interface StepContext {
    */
   readonly heartbeat: (details?: unknown) => void;
   readonly log: Log;
+  /**
+   * A stream of the run, to write to while the step runs. What is written stays, also if this attempt fails: each item says
+   * which step and attempt wrote it. @throws {PawlError} `INVALID_NAME`
+   */
+  readonly stream: <Value = unknown>(name: string) => StepStreamWriter<Value>;
 }
 
 /** What a step's `undo` is given beside the step's result. */
@@ -42,4 +47,14 @@ export interface UndoContext {
   /** Number of this attempt at the undo, from 1. One that ended with its worker is made again under its number. */
   readonly attempt: number;
   readonly log: Log;
+}
+
+/** Writes to a stream from inside of a step. */
+export interface StepStreamWriter<Value = unknown> {
+  /**
+   * Resolves when it is stored; what is written meanwhile is stored together with the next. Await the last write, or all of
+   * them where the source may be faster than the database.
+   * @throws {PawlError} `INVALID_PAYLOAD`; `STREAM_CLOSED`; `LEASE_LOST` or `RUN_ENDED` when the run is no longer held
+   */
+  write(value: Value): Promise<void>;
 }

@@ -16,6 +16,7 @@ import type { StepRequest } from "./request.ts";
 import { beginAttempt, type AttemptEnd, type StepAttempt } from "./step-attempt.ts";
 import type { StepContext } from "./step-context.ts";
 import { createStepPasts, describeIntent, markDoubtful, type StepPasts } from "./step-past.ts";
+import type { Streams } from "./streams.ts";
 
 /** A step in progress: since when by the store's clock, as far as it is known, and by this process's. */
 export interface RunningStep {
@@ -65,6 +66,7 @@ export interface Steps {
 export interface StepsParts {
   readonly claimed: ClaimedRun;
   readonly holding: Holding;
+  readonly streams: Streams;
   readonly probe: Probe;
   readonly log: Log;
   readonly payloads: Payloads;
@@ -85,7 +87,7 @@ interface Execution extends RunningStep {
 export const shortWaitMs = 5_000;
 
 export function createSteps(parts: StepsParts): Steps {
-  const { claimed, holding, probe, log, payloads, clock, timers, random, changed } = parts;
+  const { claimed, holding, streams, probe, log, payloads, clock, timers, random, changed } = parts;
   const { runId } = claimed;
   /** A fact about them must be in the history before they go on. */
   const recording = new Map<string, StepRequest>();
@@ -128,6 +130,7 @@ export function createSteps(parts: StepsParts): Steps {
       attempt: number,
       timeoutMs: terms.timeoutMs,
       progress: readProgress(key, past.progress),
+      stream: streams.ofStep(key, number),
       log,
       timers,
       progressed: (details) => noteProgress(key, number, details),
@@ -357,7 +360,8 @@ export function createSteps(parts: StepsParts): Steps {
         timeoutMs: null,
         progress: undefined,
       };
-      execution.attempt = beginAttempt({ ...given, log, timers, progressed: () => {} });
+      const stream = streams.ofStep(name, number);
+      execution.attempt = beginAttempt({ ...given, stream, log, timers, progressed: () => {} });
       const end = await execution.attempt.ended;
       leave(execution);
       probe("step.after");

@@ -5,6 +5,7 @@ import type { RetryPolicy } from "../core/retry.ts";
 import type { ParkReason } from "../core/run-status.ts";
 import type { Message, Topic } from "./message.ts";
 import type { NewRun, RunEnd } from "./run-record.ts";
+import type { NewStreamItem } from "./showing.ts";
 
 /** The fence: every write by a holder names all three, and does nothing, anywhere, once they no longer match. */
 export interface Lease {
@@ -103,11 +104,13 @@ export interface NewEvent {
   readonly takes?: string;
 }
 
-/** What a holder adds to its run in one transition: facts, and the children they speak of. */
+/** What a holder adds to its run in one transition: facts, the children they speak of, and what is written to streams. */
 export interface Recording {
   readonly lease: Lease;
   readonly events: readonly NewEvent[];
   readonly children: readonly NewRun[];
+  /** Default: nothing. */
+  readonly written?: readonly NewStreamItem[];
 }
 
 export interface RecordAnswer {

@@ -20,6 +20,8 @@ export interface StoreSnapshot {
   readonly events: readonly SnapshotEvent[];
   /** By run, then id. */
   readonly inbox: readonly SnapshotMessage[];
+  /** By run, then name, then position. */
+  readonly streams: readonly SnapshotStreamItem[];
   /** By key. */
   readonly keys: readonly SnapshotKey[];
   /** By id. */
@@ -128,6 +130,18 @@ export interface SnapshotMessage {
   readonly takenSeq: number | null;
   /** For updates: the event that answered it. */
   readonly answerSeq: number | null;
+}
+
+interface SnapshotStreamItem {
+  readonly runId: RunId;
+  readonly name: string;
+  readonly position: number;
+  readonly at: number;
+  readonly step: string | null;
+  readonly attempt: number | null;
+  readonly isFirst: boolean;
+  readonly isClosing: boolean;
+  readonly data: SnapshotPayload | null;
 }
 
 interface SnapshotKey {

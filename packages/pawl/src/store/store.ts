@@ -27,7 +27,7 @@ import type {
   RunPage,
   RunRecord,
 } from "./run-record.ts";
-import type { AnswerRecord, PublishedRecord, Question } from "./showing.ts";
+import type { AnswerRecord, PublishedRecord, Question, StreamPage, StreamPlace } from "./showing.ts";
 import type { SignalOrStart, SignalOrStartAnswer } from "./signal-or-start.ts";
 import type {
   Heartbeat,
@@ -133,6 +133,12 @@ export interface Store {
   readPublished(runId: RunId, key: string | null): Promise<readonly PublishedRecord[]>;
   /** What has become of these updates, in order. Cheap: for waiters. */
   getAnswers(questions: readonly Question[]): Promise<readonly AnswerRecord[]>;
+  /** What follows there in a stream; at most `limit` items, and some bytes. Null: there is no such run. */
+  readStream(place: StreamPlace, limit: number): Promise<StreamPage | null>;
+  /** Whether anything follows in these streams, or their runs have ended, in order. Cheap: for waiters. */
+  findWritten(places: readonly StreamPlace[]): Promise<readonly boolean[]>;
+  /** The last position in each of these streams of a run; no entry: nothing was written. */
+  lastPositions(runId: RunId, names: readonly string[]): Promise<ReadonlyMap<string, number>>;
   /** Workers that have not ended, and those that ended lately; newest first. */
   listWorkers(filter: WorkerFilter): Promise<readonly WorkerRecord[]>;
 

@@ -140,6 +140,7 @@ export function hearHints(queues: readonly string[], crew: Crew): (hint: Hint) =
         return;
       case "ended":
       case "answered":
+      case "written":
         return;
       case "reconnected":
         crew.claimLoop.lookAtAll();

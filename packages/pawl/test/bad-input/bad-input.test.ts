@@ -13,6 +13,7 @@ const fit: readonly ErrorCode[] = [
   "RUN_ENDED",
   "RUN_CANCELLED",
   "KEY_CONFLICT",
+  "UPDATE_TIMED_OUT",
 ];
 
 const longestMs = 5_000;
@@ -122,6 +123,15 @@ const requests: Readonly<Record<string, Ask>> = {
     ctx.waitForSignal("word", (value ?? null) as { readonly timeout: number }),
   "waitForSignal(name, { timeout: … })": (ctx, value) =>
     ctx.waitForSignal("word", { timeout: value as number }),
+  "publish(…, 1)": (ctx, value) => ctx.publish(value as string, 1),
+  "publish(key, …)": (ctx, value) => ctx.publish("key", value),
+  "stream(…)": async (ctx, value) => ctx.stream(value as string),
+  "stream(name).write(…)": (ctx, value) => ctx.stream("words").write(value),
+  "onUpdate(…, f)": async (ctx, value) => ctx.onUpdate(value as string, () => 1),
+  "onUpdate(name, …)": async (ctx, value) => ctx.onUpdate("word", value as () => unknown),
+  "a step's stream(…)": (ctx, value) => ctx.step("step", ({ stream }) => void stream(value as string)),
+  "a step's stream(name).write(…)": (ctx, value) =>
+    ctx.step("step", ({ stream }) => stream("words").write(value)),
   "call(…)": (ctx, value) => ctx.call(value as typeof idle, 1),
   "call(workflow, …)": (ctx, value) => ctx.call(idle, value),
   "call(workflow, 1, …)": (ctx, value) => ctx.call(idle, 1, value as object),

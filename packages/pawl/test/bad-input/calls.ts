@@ -47,6 +47,15 @@ const argumentsOf: Readonly<Record<string, Entry>> = {
   "signal(id, …)": ({ pawl, live }, value) => pawl.signal(live.id, never(value)),
   "signal(id, name, …)": ({ pawl, live }, value) => pawl.signal(live.id, "word", value),
   "signal(id, name, 1, …)": ({ pawl, live }, value) => pawl.signal(live.id, "word", 1, never(value)),
+  "published(…)": ({ pawl }, value) => pawl.published(never(value)),
+  "published(id, …)": ({ pawl, live }, value) => pawl.published(live.id, never(value)),
+  "update(…, name)": ({ pawl }, value) => pawl.update(never(value), "word"),
+  "update(id, …)": ({ pawl, ended }, value) => pawl.update(ended.id, never(value)),
+  "update(id, name, …)": ({ pawl, ended }, value) => pawl.update(ended.id, "word", value),
+  "update(id, name, 1, …)": ({ pawl, ended }, value) => pawl.update(ended.id, "word", 1, never(value)),
+  "stream(…, name)": ({ pawl }, value) => pawl.stream(never(value), "word").next(),
+  "stream(id, …)": ({ pawl, ended }, value) => pawl.stream(ended.id, never(value)).next(),
+  "stream(id, name, …)": ({ pawl, ended }, value) => pawl.stream(ended.id, "word", never(value)).next(),
   "cancel(…)": ({ pawl }, value) => pawl.cancel(never(value)),
   "cancel(id, …)": ({ pawl, ended }, value) => pawl.cancel(ended.id, never(value)),
   "pause(…)": ({ pawl }, value) => pawl.pause(never(value)),
@@ -65,7 +74,7 @@ const optionsOf: Readonly<Record<string, { readonly names: string; readonly call
     call: (_, options) => close(createPawl({ memory: true, ...(options as object) })),
   },
   workflow: {
-    names: "name version input signals retry timeout queue crashLimit onCrash unknown",
+    names: "name version input signals published updates retry timeout queue crashLimit onCrash unknown",
     call: (_, options) => workflow({ name: "w", version: 1, ...(options as object) }, async () => {}),
   },
   "workflow's retry": {
@@ -100,6 +109,14 @@ const optionsOf: Readonly<Record<string, { readonly names: string; readonly call
   signal: {
     names: "idempotencyKey unknown",
     call: ({ live }, options) => live.signal("word", 1, never(options)),
+  },
+  update: {
+    names: "timeout idempotencyKey unknown",
+    call: ({ ended }, options) => ended.update("word", 1, never(options)),
+  },
+  stream: {
+    names: "from signal unknown",
+    call: ({ ended }, options) => ended.stream("word", never(options)).next(),
   },
   result: { names: "signal unknown", call: ({ ended }, options) => ended.result(never(options)) },
 };

@@ -1,5 +1,6 @@
 import { describe, expect } from "vitest";
 import { publishName, requestKey } from "../../src/core/request-key.ts";
+import type { NewStreamItem } from "../../src/store/showing.ts";
 import { hintsOf } from "./hints-of.ts";
 import type { StoreTest } from "./store-test.ts";
 import { event, json } from "./world.ts";
@@ -106,6 +107,113 @@ export function describeShowing(test: StoreTest): void {
       await world.expectUnchanged(() =>
         expect(world.record(lost, [answered])).rejects.toMatchObject({ code: "LEASE_LOST" }),
       );
+    });
+  });
+
+  describe("writing to streams", () => {
+    const item = (name: string, position: number, more: Partial<NewStreamItem> = {}): NewStreamItem => ({
+      name,
+      position,
+      data: json(position),
+      step: null,
+      attempt: null,
+      isFirst: false,
+      isClosing: false,
+      ...more,
+    });
+
+    test("appends in the transition that records, once, and says so", async ({ world }) => {
+      const lease = await world.startHeld();
+      const { runId } = lease;
+      const written = [
+        item("a", 1, { data: json("x", `{"types":1}`), step: "llm#2", attempt: 3, isFirst: true }),
+        item("a", 2, { data: null }),
+        item("b", 1),
+      ];
+      const recording = {
+        lease,
+        events: [event(1, "stream_written", { name: "stream:b" })],
+        children: [],
+        written,
+      };
+      const hints = await hintsOf(world, () => world.store.record(recording));
+      expect(hints).toEqual([{ kind: "written", runId }]);
+      await world.expectUnchanged(() => world.store.record(recording));
+      await world.expectUnchanged(() =>
+        world.store.record({ ...recording, events: [], written: [item("a", 1, { data: json("other") })] }),
+      );
+      const at = await world.now();
+      const page = await world.store.readStream({ runId, name: "a", after: 0 }, 10);
+      const { name: _, ...first } = written[0]!;
+      const { name: __, ...second } = written[1]!;
+      expect(page).toEqual({
+        items: [
+          { ...first, at },
+          { ...second, at },
+        ],
+        isEnded: false,
+      });
+      expect(await world.store.lastPositions(runId, ["a", "b", "c"])).toEqual(
+        new Map([
+          ["a", 2],
+          ["b", 1],
+        ]),
+      );
+    });
+
+    test("happens with parking and ending too, and never without the lease", async ({ world }) => {
+      const lease = await world.startHeld();
+      await world.park(lease, { written: [item("a", 1)] });
+      const lost = { lease, events: [], children: [], written: [item("a", 2)] };
+      await world.expectUnchanged(() =>
+        expect(world.store.record(lost)).rejects.toMatchObject({ code: "LEASE_LOST" }),
+      );
+      const held = await world.startHeld({ queue: "other" });
+      await world.end(held, "completed", {
+        written: [item("a", 1), item("a", 2, { isClosing: true, data: null })],
+      });
+      const page = await world.store.readStream({ runId: held.runId, name: "a", after: 1 }, 10);
+      expect(page).toMatchObject({ items: [{ position: 2, isClosing: true, data: null }], isEnded: true });
+    });
+
+    test("is read in pages, of so many items and not too many bytes", async ({ world }) => {
+      const lease = await world.startHeld();
+      const { runId } = lease;
+      const small = Array.from({ length: 25 }, (_, index) => item("small", index + 1));
+      await world.store.record({ lease, events: [], children: [], written: small });
+      const positions = async (name: string, after: number, limit: number) =>
+        (await world.store.readStream({ runId, name, after }, limit))?.items.map(({ position }) => position);
+      expect(await positions("small", 0, 3)).toEqual([1, 2, 3]);
+      expect(await positions("small", 23, 10)).toEqual([24, 25]);
+      expect(await positions("small", 25, 10)).toEqual([]);
+      expect(await positions("none", 0, 10)).toEqual([]);
+      const data = json("x".repeat(999_998));
+      for (let position = 1; position <= 9; position++)
+        await world.store.record({
+          lease,
+          events: [],
+          children: [],
+          written: [item("large", position, { data })],
+        });
+      const seen: number[] = [];
+      for (let page = await positions("large", 0, 1_000); page!.length > 0;) {
+        seen.push(...page!);
+        page = await positions("large", seen.length, 1_000);
+      }
+      expect(seen).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+      expect(await world.store.readStream({ runId: world.nextId(), name: "a", after: 0 }, 1)).toBeNull();
+    });
+
+    test("is news to whoever has not read so far, and so is the run's end", async ({ world }) => {
+      const lease = await world.startHeld();
+      const { runId } = lease;
+      await world.store.record({ lease, events: [], children: [], written: [item("a", 1), item("a", 2)] });
+      const places = [0, 1, 2, 5].map((after) => ({ runId, name: "a", after }));
+      const other = [{ runId, name: "b", after: 0 }];
+      expect(await world.store.findWritten([...places, ...other])).toEqual([true, true, false, false, false]);
+      await world.end(lease);
+      const gone = { runId: world.nextId(), name: "a", after: 0 };
+      expect(await world.store.findWritten([...other, gone])).toEqual([true, true]);
     });
   });
 }

@@ -39,6 +39,7 @@ type Saga = Workflow<SagaInput, never>;
 interface SagaInput {
   readonly diesIn: string;
 }
+type Narrator = Workflow<ChainInput, readonly number[]>;
 
 export const order = ref<Order>("order", 1);
 export const chain = ref<Chain>("chain", 1);
@@ -47,6 +48,7 @@ export const blocking = ref<Blocking>("blocking", 1);
 export const poison = ref<Poison>("poison", 1);
 export const meeting = ref<Meeting>("meeting", 1);
 export const saga = ref<Saga>("saga", 1);
+export const narrator = ref<Narrator>("narrator", 1);
 
 export function expectedOutput(n: number): OrderOutput {
   return {
@@ -86,6 +88,7 @@ export function createWorkflows(world: World): readonly Workflow[] {
     createPoison(world),
     createMeeting(world),
     createSaga(world),
+    createNarrator(world),
   ];
 }
 
@@ -203,6 +206,36 @@ function createSaga({ ledger }: World): Saga {
         });
       }
       throw new Error("no money");
+    },
+  );
+}
+
+/** Streams from code and from a step, publishes, and answers updates all the while; until it is told to stop. */
+function createNarrator({ ledger }: World): Narrator {
+  return workflow(
+    { name: "narrator", version: 1, crashLimit },
+    async (ctx, { steps, stepMs }: ChainInput) => {
+      const asked: number[] = [];
+      ctx.onUpdate("double", async (n: number, inner) => {
+        const doubled = await inner.step("double", () =>
+          work(ledger, ctx.run.id, `double-${n}`, stepMs, 2 * n),
+        );
+        asked.push(n);
+        return doubled;
+      });
+      const out = ctx.stream<string>("tale");
+      await out.write("begin");
+      await ctx.step("tell", async ({ stream }) => {
+        for (let n = 1; n <= steps; n++) {
+          await stream<string>("tale").write(`word ${n}`);
+          await pause(stepMs);
+        }
+      });
+      await ctx.publish("stage", "told");
+      await out.write("end");
+      await out.close();
+      await ctx.waitForSignal("stop");
+      return asked;
     },
   );
 }

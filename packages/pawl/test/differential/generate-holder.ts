@@ -1,6 +1,7 @@
 import type { RunId } from "../../src/core/ids.ts";
 import { endStatuses } from "../../src/core/run-status.ts";
 import type { Continuation, Ending, Lease, NewEvent, Parking, Recording } from "../../src/store/lease.ts";
+import type { NewStreamItem } from "../../src/store/showing.ts";
 import type { SnapshotEvent } from "../../src/store/snapshot.ts";
 import { generateRun, pickPayload } from "./generate-start.ts";
 import { topics } from "./generate-telling.ts";
@@ -47,7 +48,23 @@ function generateRecording(known: Knowledge, lease: Lease): Recording {
   const events = generateEvents(known, lease.runId);
   const parent = { id: lease.runId, request: `call:child#${known.nextId()}` };
   const children = dice.chance(0.25) ? [generateRun(known, { key: null, parent })] : [];
-  return { lease, events, children };
+  const written = dice.chance(0.2) ? generateWritten(known, lease.runId) : [];
+  return { lease, events, children, ...(written.length > 0 && { written }) };
+}
+
+/** The next items of a stream; now and then the last one is written again. */
+function generateWritten({ dice, snapshot }: Knowledge, runId: RunId): readonly NewStreamItem[] {
+  const name = dice.pick(["a", "b"]);
+  const last = snapshot.streams.filter((item) => item.runId === runId && item.name === name).length;
+  const first = last > 0 && dice.chance(0.2) ? last : last + 1;
+  return Array.from({ length: dice.between(1, 3) }, (_, index) => ({
+    name,
+    position: first + index,
+    data: pickPayload(dice),
+    ...(dice.chance(0.5) ? { step: "llm", attempt: 2 } : { step: null, attempt: null }),
+    isFirst: dice.chance(0.3),
+    isClosing: dice.chance(0.1),
+  }));
 }
 
 function generateParking(known: Knowledge, lease: Lease): Parking {
@@ -67,14 +84,13 @@ function generateParking(known: Knowledge, lease: Lease): Parking {
 function generateEnding(known: Knowledge, lease: Lease): Ending {
   const { dice } = known;
   const status = dice.pick(endStatuses);
-  const { events, children } = generateRecording(known, lease);
+  const { events, ...recording } = generateRecording(known, lease);
   const seq = Math.max(newestSeq(known, lease.runId), ...events.map((event) => event.seq)) + 1;
   const last: NewEvent = { seq, kind: status, name: null, data: pickPayload(dice) };
   const goesOn = status === "completed" && dice.chance(0.5);
   return {
-    lease,
+    ...recording,
     events: [...events, last],
-    children,
     status,
     ...(goesOn && { next: generateNext(known) }),
     output: pickPayload(dice),
@@ -114,7 +130,13 @@ function repeatEvent({ dice, now }: Knowledge, { seq, kind, name, dueAt }: Snaps
 function generateEvent({ dice, now }: Knowledge, seq: number, messageId?: string): NewEvent {
   const event = { seq, name: `step:s#${seq}`, data: pickPayload(dice) };
   if (messageId !== undefined && dice.chance(0.5))
-    return { ...event, kind: "signal_received", takes: messageId };
+    return {
+      ...event,
+      kind: dice.pick(["signal_received", "update_received", "update_answered"]),
+      takes: messageId,
+    };
+  if (dice.chance(0.1))
+    return { ...event, kind: "published", name: `publish:${dice.pick(["k", "l"])}#${seq}` };
   if (dice.chance(0.3)) {
     const time = dice.chance(0.5)
       ? { delayMs: dice.pick([0, 0.25, 1_000]) }

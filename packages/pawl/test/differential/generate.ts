@@ -35,7 +35,23 @@ function dueLimit({ dice, snapshot, now }: Knowledge): number {
 
 function generateReading({ dice, snapshot }: Knowledge): Operation {
   const ids = [missingId, ...snapshot.runs.map(({ id }) => id)];
-  switch (dice.between(0, 7)) {
+  switch (dice.between(0, 9)) {
+    case 8:
+      return { kind: "readPublished", calls: [[dice.pick(ids), dice.pick([null, "k", "l"])]] };
+    case 9: {
+      const place = { runId: dice.pick(ids), name: dice.pick(["a", "b"]), after: dice.between(0, 2) };
+      const messages = snapshot.inbox.map(({ runId, id, idempotencyKey }) => ({
+        runId,
+        messageId: dice.chance(0.5) ? id : missingId,
+        idempotencyKey,
+      }));
+      return dice.pick<Operation>([
+        { kind: "readStream", calls: [[place, dice.pick([1, 10])]] },
+        { kind: "findWritten", calls: [[[place, { ...place, name: "b" }]]] },
+        { kind: "lastPositions", calls: [[place.runId, ["a", "b"]]] },
+        { kind: "getAnswers", calls: [[dice.some(messages)]] },
+      ]);
+    }
     case 0:
       return { kind: "now", calls: [[]] };
     case 1:

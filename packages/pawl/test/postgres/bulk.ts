@@ -44,6 +44,10 @@ export async function fillTables(pool: pg.Pool, schema: SchemaName, bulk: Bulk):
      select 0, 'old:' || n, ${id("n")}, 'checkout', 1 from ${series(0, bulk.finished)}`,
     `insert into {schema}.event (shard, run_id, seq, at, kind)
      select 0, ${id("n")}, 1, ${instant("n", bulk.finished)}, 'completed' from ${series(0, bulk.finished)}`,
+    `insert into {schema}.event (shard, run_id, seq, at, kind, name)
+     select 0, ${id("n")}, 2, ${instant("n", bulk.finished)}, 'published', 'publish:stage' from ${series(0, bulk.finished)} where n % 10 = 0`,
+    `insert into {schema}.stream (shard, run_id, at, name, position, is_first, is_closing)
+     select 0, ${id("n")}, now(), 'tokens', 1, false, false from ${series(0, bulk.finished)} where n % 10 = 0`,
     `insert into {schema}.run (id, created_at, version, priority, depth, shard, workflow, queue, input)
      select ${id("n")}, ${instant("n", end)}, 1, 0, 0, 0, case when n <= ${readyFrom} then 'checkout' else 'unknown' end, 'default', '{"orderId":1}'
        from ${series(parkedFrom, end)}`,

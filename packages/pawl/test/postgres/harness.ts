@@ -28,6 +28,7 @@ const tables = [
   "worker_sample",
   "queue",
   "stopped",
+  "stream",
   "tag",
 ];
 

@@ -30,11 +30,21 @@ import {
   readRun,
 } from "../../src/postgres/transitions/read.ts";
 import { recordEvents, recordValues } from "../../src/postgres/transitions/record-events.ts";
+import {
+  answersValues,
+  findWritten,
+  lastPositions,
+  readAnswers,
+  readPublished,
+  readStream,
+  writtenValues,
+} from "../../src/postgres/transitions/showing.ts";
 import { tellRuns, tellValues, wakeDue, wakeTold } from "../../src/postgres/transitions/tell-runs.ts";
 import { heartbeat, heartbeatValues, retireWorker, sweep } from "../../src/postgres/transitions/workers.ts";
 import type { Lane, Lease, Mark, NewEvent, Parking } from "../../src/store/lease.ts";
 import type { NewMessage, Topic } from "../../src/store/message.ts";
 import { plainRun, type NewRun, type RunFilter } from "../../src/store/run-record.ts";
+import type { NewStreamItem } from "../../src/store/showing.ts";
 import { systemRandom } from "../../src/system/system-random.ts";
 
 /** A call that is about to be made: its statement and parameters. */
@@ -79,6 +89,26 @@ async function failed(store: PostgresStore, runs: readonly NewRun[]): Promise<re
     ),
   );
   return leases.map(({ runId }) => runId);
+}
+
+function tokens(position: number): NewStreamItem {
+  return { name: "tokens", position, data: text, step: "llm", attempt: 1, isFirst: false, isClosing: false };
+}
+
+/** Held runs with an update each. */
+async function askedRuns(
+  store: PostgresStore,
+  count: number,
+): Promise<readonly { readonly lease: Lease; readonly id: string }[]> {
+  const leases = await held(store, newRuns(count));
+  return Promise.all(
+    leases.map(async (lease) => {
+      const id = ids.next();
+      const message = { id, runId: lease.runId, data: text, idempotencyKey: "click" };
+      await store.tell({ ...message, topic: "update:set" });
+      return { lease, id };
+    }),
+  );
 }
 
 async function registerWorker(store: PostgresStore, leaseMs = 600_000): Promise<string> {
@@ -397,6 +427,57 @@ export const measuredCalls = {
     transition: readEnds,
     values: [0, (await held(store, newRuns(count))).map(({ runId }) => runId)],
   }),
+  "record streams": async (store, count) => {
+    const leases = await held(store, newRuns(count));
+    const written = leases.map(() => [tokens(1), tokens(2)]);
+    const recordings = leases.map((lease, n) => ({ lease, events: [], children: [], written: written[n]! }));
+    return { transition: recordEvents, values: recordValues(0, recordings) };
+  },
+  "record answers": async (store, count) => {
+    const asked = await askedRuns(store, count);
+    const recordings = asked.map(({ lease, id }) => ({
+      lease,
+      events: [{ seq: 1, kind: "update_answered", name: null, data: text, takes: id } as const],
+      children: [],
+    }));
+    return { transition: recordEvents, values: recordValues(0, recordings) };
+  },
+  "read published": async (store) => {
+    const [lease] = await held(store, newRuns(1));
+    const published = (seq: number, key: string): NewEvent => ({
+      seq,
+      kind: "published",
+      name: `publish:${key}#${seq}`,
+      data: text,
+    });
+    const events = [1, 2, 3, 4].map((seq) => published(seq, seq % 2 === 0 ? "stage" : "rows"));
+    await store.record({ lease: lease!, events, children: [] });
+    return { transition: readPublished, values: [0, lease!.runId, null] };
+  },
+  "read answers": async (store, count) => {
+    const asked = await askedRuns(store, count);
+    const questions = asked.map(({ lease, id }) => ({
+      runId: lease.runId,
+      messageId: id,
+      idempotencyKey: "click",
+    }));
+    return { transition: readAnswers, values: answersValues(0, questions) };
+  },
+  "read stream": async (store) => {
+    const [lease] = await held(store, newRuns(1));
+    await store.record({ lease: lease!, events: [], children: [], written: [tokens(1), tokens(2)] });
+    return { transition: readStream, values: [0, lease!.runId, "tokens", 1, 1_000] };
+  },
+  "find written": async (store, count) => {
+    const leases = await held(store, newRuns(count));
+    const places = leases.map(({ runId }) => ({ runId, name: "tokens", after: 0 }));
+    return { transition: findWritten, values: writtenValues(0, places) };
+  },
+  "last positions": async (store) => {
+    const [lease] = await held(store, newRuns(1));
+    await store.record({ lease: lease!, events: [], children: [], written: [tokens(1), tokens(2)] });
+    return { transition: lastPositions, values: [0, lease!.runId, ["tokens", "other"]] };
+  },
   "load history": async (store) => {
     const [lease] = await held(store, newRuns(1));
     await store.record({ lease: lease!, events: [step], children: [] });

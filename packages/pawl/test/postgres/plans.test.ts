@@ -14,7 +14,19 @@ import { type MeasuredCall, measuredCalls } from "./measured-calls.ts";
 const full = { finished: 400_000, parked: 300_000, unclaimable: 300_000, held: 2_000 };
 const empty = { finished: 0, parked: 0, unclaimable: 0, held: 2_000 };
 
-const tables = ["run", "ready", "lease", "parked", "event", "inbox", "key", "worker", "stopped", "tag"];
+const tables = [
+  "run",
+  "ready",
+  "lease",
+  "parked",
+  "event",
+  "inbox",
+  "key",
+  "worker",
+  "stopped",
+  "tag",
+  "stream",
+];
 const calls = Object.entries(measuredCalls);
 const claims = calls.filter(([name]) => name.startsWith("claim"));
 const fewItems = 1;

@@ -35,6 +35,9 @@ const queries: Record<keyof StoreSnapshot, string> = {
                  idempotency_key as "idempotencyKey", ${ms("sent_at")} as "sentAt", sent_to as "sentTo", taken_seq as "takenSeq",
                  answer_seq as "answerSeq"
             from {schema}.inbox order by run_id, id`,
+  streams: `select run_id as "runId", name, position, ${ms("at")} as at, step, attempt, is_first as "isFirst",
+                   is_closing as "isClosing", ${payload("data", "notes")} as data
+              from {schema}.stream order by run_id, name, position`,
   keys: `select key, run_id as "runId" from {schema}.key order by key collate "C"`,
   workers: `select id, lease_ms as "leaseMs", ${ms("heard_at")} as "heardAt", ${ms("ended_at")} as "endedAt",
                    held_at_end as "heldAtEnd"

@@ -27,6 +27,7 @@ const nap = workflow({ name: "nap", version: 1 }, async (ctx) => {
 });
 const load = workflow({ name: "load", version: 1 }, async (ctx) => {
   await ctx.publish("rows", 3);
+  await ctx.stream("rows").write("first");
   return "loaded";
 });
 const mail = workflow({ name: "mail", version: 1, queue: "mail" }, async () => "sent");

@@ -171,6 +171,7 @@ describe("the ready query", () => {
       "the worker died",
       "a worker began to execute it",
       "rows was published",
+      "stream:rows was written",
       "completed",
     ]);
   });

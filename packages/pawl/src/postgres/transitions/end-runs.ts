@@ -2,7 +2,7 @@ import type { Ending, Lease } from "../../store/lease.ts";
 import { column, sizeOfPayload, sparseColumn } from "../columns.ts";
 import type { Row } from "../database.ts";
 import { transition } from "../transition.ts";
-import { childrenValue, eventValues, leaseValues, sizeOfRecording } from "./holder-calls.ts";
+import { childrenValue, eventValues, leaseValues, sizeOfRecording, writtenValue } from "./holder-calls.ts";
 
 /** See migrations/0004_hold.sql. */
 export const endRuns = transition(
@@ -40,6 +40,7 @@ export function endValues(shard: number, endings: readonly Ending[]): readonly u
     sparseColumn(endings, (ending) => ending.error?.json),
     sparseColumn(endings, (ending) => ending.error?.notes),
     childrenValue(endings),
+    writtenValue(endings),
     nextValue(endings),
     ...eventValues(endings),
   ];

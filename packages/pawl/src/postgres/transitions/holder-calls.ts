@@ -18,6 +18,24 @@ export function childrenValue(recordings: readonly Recording[]): string | null {
   return children.length === 0 ? null : runsJson(children);
 }
 
+/** What all these recordings write to streams, or null. */
+export function writtenValue(recordings: readonly Recording[]): string | null {
+  const items = recordings.flatMap(({ lease, written = [] }) =>
+    written.map((item) => ({
+      run_id: lease.runId,
+      name: item.name,
+      position: item.position,
+      step: item.step ?? undefined,
+      attempt: item.attempt ?? undefined,
+      is_first: item.isFirst ? true : undefined,
+      is_closing: item.isClosing ? true : undefined,
+      data: item.data?.json,
+      notes: item.data?.notes ?? undefined,
+    })),
+  );
+  return items.length === 0 ? null : JSON.stringify(items);
+}
+
 interface FactOfRun {
   readonly runId: string;
   readonly event: NewEvent;
@@ -44,9 +62,10 @@ export function eventValues(recordings: readonly Recording[]): readonly unknown[
   ];
 }
 
-export function sizeOfRecording({ events, children }: Recording): number {
+export function sizeOfRecording({ events, children, written = [] }: Recording): number {
   let bytes = 50;
   for (const event of events) bytes += 120 + sizeOfPayload(event.data);
   for (const child of children) bytes += sizeOfRun(child);
+  for (const item of written) bytes += 150 + sizeOfPayload(item.data);
   return bytes;
 }

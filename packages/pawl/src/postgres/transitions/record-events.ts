@@ -1,13 +1,13 @@
 import type { RecordAnswer, Recording } from "../../store/lease.ts";
 import type { Row } from "../database.ts";
 import { transition } from "../transition.ts";
-import { childrenValue, eventValues, leaseValues } from "./holder-calls.ts";
+import { childrenValue, eventValues, leaseValues, writtenValue } from "./holder-calls.ts";
 
 /** See migrations/0004_hold.sql. */
 export const recordEvents = transition(
   "record_events",
   `select run_id, told, seq, due_ms, now_ms
-     from {schema}.record_events_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
+     from {schema}.record_events_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
 );
 
 interface RecordedRow extends Row {
@@ -25,6 +25,7 @@ export function recordValues(shard: number, recordings: readonly Recording[]): r
       recordings.map(({ lease }) => lease),
     ),
     childrenValue(recordings),
+    writtenValue(recordings),
     ...eventValues(recordings),
   ];
 }
