@@ -285,7 +285,8 @@ describe("a worker that vanishes", () => {
     const begun = createGate();
     const job = workflow({ name: "job", version: 1, queue }, async (ctx) => {
       await ctx.step("first", () => calls.push("first"));
-      return ctx.step("second", async ({ attempt }) => {
+      const { attempt } = ctx.run;
+      return ctx.step("second", async () => {
         calls.push("second");
         if (attempt > 1) return attempt;
         begun.open();

@@ -1,5 +1,5 @@
 import { describe, expect } from "vitest";
-import { workflow, type PawlError } from "../../src/index.ts";
+import { aesGcmCodec, workflow, type PawlError } from "../../src/index.ts";
 import { createGate, eventually, places, test, work } from "../jobs/job-test.ts";
 
 describe.for(places)("on %s", (place) => {
@@ -123,4 +123,64 @@ describe.for(places)("on %s", (place) => {
     gate.open();
     await run.result();
   });
+});
+
+test("with a codec, progress, failures and results of steps are hidden, and undone all the same", async ({
+  open,
+  queue,
+  pool,
+  home,
+}) => {
+  const secret = "marzipan";
+  const codec = aesGcmCodec({ keys: [{ id: "2026-11", key: new Uint8Array(32).fill(1) }] });
+  const pawl = open("postgres", { codec });
+  const undone: unknown[] = [];
+  const seen: unknown[] = [];
+  const gate = createGate();
+  const secretive = workflow(
+    { name: "secretive", version: 1, queue, retry: { attempts: 1 } },
+    async (ctx) => {
+      await ctx.step("book", () => secret, { undo: (result) => undone.push(result) });
+      await ctx.step("keep", () => secret, {
+        undo: () => {
+          throw new Error(secret);
+        },
+        undoRetry: { attempts: 2, initial: 0 },
+      });
+      await ctx.step(
+        "work",
+        async ({ heartbeat, progress, attempt }) => {
+          seen.push(progress);
+          heartbeat(secret);
+          if (attempt === 1) throw new Error(secret);
+          await gate.opened;
+        },
+        { retry: { attempts: 2, initial: 0 } },
+      );
+      throw new Error(secret);
+    },
+  );
+  await work(pawl, { workflows: [secretive], queues: [queue], heartbeat: 50, lease: "5s" });
+  const run = await pawl.start(secretive);
+  const progress = async () =>
+    (await pawl.workers())
+      .flatMap((worker) => worker.longSteps)
+      .filter(({ runId }) => runId === run.id)
+      .map((step) => step.progress);
+  await eventually(progress).toEqual([secret]);
+  const { rows: shown } = await pool.query(
+    `select progress::text from ${home}.running_steps where run_id = $1`,
+    [run.id],
+  );
+  gate.open();
+  await expect(run.result()).rejects.toMatchObject({
+    cause: { message: secret, notUndone: ["keep"] },
+    details: { notUndone: ["keep"] },
+  });
+  expect([undone, seen]).toEqual([[secret], [undefined, secret]]);
+  const { rows } = await pool.query(`select e::text from ${home}.event e where e.run_id = $1`, [run.id]);
+  expect([rows.length > 8, JSON.stringify([shown, rows])]).toEqual([
+    true,
+    expect.not.stringContaining(secret),
+  ]);
 });
