@@ -4,7 +4,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { createPawl, workflow } from "pawl";
 
 // npx tsx --conditions=@pawl/source bench/long-run.ts [steps, default 10000]: what one long run costs, on an embedded Postgres
-// with durable settings. CPU of this process for each step, at the beginning and at the end; and how long a worker that
+// with durable settings. CPU of this process for each step, in each tenth of the run; and how long a worker that
 // starts after the lease of a killed one has ended takes to the call of the run's next step.
 
 const steps = Number(process.argv[2] ?? 10_000);
@@ -40,19 +40,17 @@ async function measureSteps(url: string): Promise<void> {
   await using pawl = createPawl({ url });
   await pawl.worker({ workflows: [longRun] }).start();
   // What a process pays once is paid before.
-  await (await pawl.start(longRun, { steps: sample })).result();
+  await (await pawl.start(longRun, { steps: 3 * sample })).result();
   readings.clear();
   await (await pawl.start(longRun, { steps })).result();
-  const first = between(0, sample);
-  const last = between(steps - sample, steps);
-  console.table({
-    [`first ${sample}`]: { "CPU ms/step": first.cpuMs.toFixed(3), "ms/step": first.at.toFixed(3) },
-    [`last ${sample}`]: { "CPU ms/step": last.cpuMs.toFixed(3), "ms/step": last.at.toFixed(3) },
-    ratio: {
-      "CPU ms/step": (last.cpuMs / first.cpuMs).toFixed(2),
-      "ms/step": (last.at / first.at).toFixed(2),
-    },
-  });
+  const tenths = Array.from({ length: 10 }, (_, tenth) => between(tenth * sample, (tenth + 1) * sample));
+  console.table(
+    tenths.map((each, tenth) => ({
+      steps: `${tenth * sample} to ${(tenth + 1) * sample}`,
+      "CPU ms/step": each.cpuMs.toFixed(3),
+      "ms/step": each.at.toFixed(3),
+    })),
+  );
 }
 
 function between(from: number, to: number): Reading {
