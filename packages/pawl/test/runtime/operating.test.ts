@@ -7,12 +7,13 @@ import { exploreCrashes } from "./crash-explorer.ts";
 import type { Engine } from "./engine.ts";
 
 /** A caller of this engine's store. */
-function clientOf({ store, clock, nextId }: Engine): Client {
+function clientOf(engine: Engine): Client {
+  const { store, clock } = engine;
   return createClient({
     store,
     clock,
     storeClock: createStoreClock(clock, store),
-    ids: { next: nextId },
+    ids: { next: () => engine.nextId() },
     random: createSeededRandom("caller"),
     timers: { after: () => () => {} },
   });
