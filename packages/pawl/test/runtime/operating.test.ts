@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { createClient, type Client } from "../../src/client/client.ts";
+import { silentLog } from "../../src/core/log.ts";
 import { createSeededRandom } from "../../src/core/seeded-random.ts";
 import { workflow } from "../../src/runtime/workflow.ts";
 import { createStoreClock } from "../../src/store/store-clock.ts";
@@ -16,6 +17,7 @@ function clientOf(engine: Engine): Client {
     ids: { next: () => engine.nextId() },
     random: createSeededRandom("caller"),
     timers: { after: () => () => {} },
+    log: silentLog,
   });
 }
 
