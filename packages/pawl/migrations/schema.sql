@@ -1998,14 +1998,12 @@ declare
   v_outcome text := 'created';
   v_owner uuid := v_id;
 begin
-  if exists (select 1 from "pawl".run r where r.shard = p_shard and r.id = v_id) then
-    return query select v_outcome, v_owner;
-    return;
-  end if;
   select coalesce(s.outcome, v_outcome), coalesce(s.owner_id, v_owner) into v_outcome, v_owner
     from (select 1) one
     left join "pawl".start_runs_v1(p_shard, json_build_array(p_run), p_run ->> 'key' is not null, false) s on true;
-  if v_outcome = 'created' then
+  -- A statement of its own: it sees what an earlier try committed while this one waited for it.
+  if v_outcome = 'created'
+     and not exists (select 1 from "pawl".event e where e.shard = p_shard and e.run_id = v_id and e.seq = 1) then
     insert into "pawl".event (shard, run_id, seq, at, kind, name, attempt, began_at, due_at, data, notes)
     select p_shard, v_id, e.seq, coalesce(to_timestamp(e.at_ms / 1000.0), v_now), e.kind, e.name, e.attempt,
            to_timestamp(e.began_ms / 1000.0), to_timestamp(e.due_ms / 1000.0), e.data::json, e.notes::json

@@ -5,12 +5,14 @@ import type { Transition } from "../../src/postgres/transition.ts";
 import { claimRuns, claimRunsValues } from "../../src/postgres/transitions/claim-runs.ts";
 import {
   redriveRuns,
+  redriveValues,
   rescheduleRun,
   rescheduleValues,
   terminateRun,
 } from "../../src/postgres/transitions/control.ts";
 import { createRuns, createRunsValues } from "../../src/postgres/transitions/create-runs.ts";
 import { beginRuns, endRuns, endValues, releaseRuns } from "../../src/postgres/transitions/end-runs.ts";
+import { forkRun, forkValues } from "../../src/postgres/transitions/fork-run.ts";
 import { leaseValues } from "../../src/postgres/transitions/holder-calls.ts";
 import {
   createInTransaction,
@@ -39,6 +41,7 @@ import {
   readStream,
   writtenValues,
 } from "../../src/postgres/transitions/showing.ts";
+import { signalOrStart, signalOrStartValues } from "../../src/postgres/transitions/signal-or-start.ts";
 import { tellRuns, tellValues, wakeDue, wakeTold } from "../../src/postgres/transitions/tell-runs.ts";
 import { heartbeat, heartbeatValues, retireWorker, sweep } from "../../src/postgres/transitions/workers.ts";
 import type { Lane, Lease, Mark, NewEvent, Parking } from "../../src/store/lease.ts";
@@ -411,8 +414,29 @@ export const measuredCalls = {
   },
   redrive: async (store, count) => ({
     transition: redriveRuns,
-    values: [0, await failed(store, newRuns(count))],
+    values: redriveValues(0, await failed(store, newRuns(count))),
   }),
+  "redrive from the start": async (store, count) => ({
+    transition: redriveRuns,
+    values: redriveValues(0, await failed(store, newRuns(count)), { from: "start" }),
+  }),
+  fork: async (_store, count) => {
+    const [run] = newRuns(1);
+    const fact = { kind: "step_completed", at: 1, attempt: 1, beganAt: 1, dueAt: null, data: null } as const;
+    const history = Array.from({ length: count }, (_, index) => ({
+      ...fact,
+      seq: index + 1,
+      name: `${index}`,
+    }));
+    return { transition: forkRun, values: forkValues(0, { ...run!, key: run!.id }, history) };
+  },
+  "signal or start": async (store) => {
+    const [run, other] = newRuns(2);
+    await store.createRuns([{ ...run!, key: run!.id }]);
+    const message = { id: other!.id, topic: "signal:a", data: null, idempotencyKey: "k" } as const;
+    const call = { run: { ...other!, key: run!.id }, message, boundTo: null };
+    return { transition: signalOrStart, values: signalOrStartValues(call) };
+  },
   terminate: async (store) => {
     const [lease] = await held(store, newRuns(1));
     return { transition: terminateRun, values: [0, lease!.runId, null, null] };

@@ -118,7 +118,7 @@ test("a crash inside a step leaves what was written, and the next holder goes on
   expect(await Promise.all(late)).toEqual(["LEASE_LOST"]);
   expect(written(engine)).toEqual([
     "answer 1 first of call 1 llm/1 first",
-    "answer 2 first of call 2 llm/2 first",
+    "answer 2 first of call 2 llm/1 first",
   ]);
 });
 

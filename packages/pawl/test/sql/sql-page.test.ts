@@ -37,7 +37,7 @@ describe("docs/sql.md", () => {
     await pawl.migrate();
     const { rows } = await pool.query<{ function: string }>(
       `select 'pawl.' || proname || '(' || pg_get_function_identity_arguments(oid) || ')' as function
-         from pg_proc where pronamespace = $1::regnamespace and proname !~ '_v[0-9]+$' and proname not in ('start', 'signal', 'cancel')`,
+         from pg_proc where pronamespace = $1::regnamespace and proname !~ '_v[0-9]+$' and proname not in ('start', 'signal', 'signal_or_start', 'cancel')`,
       [schema],
     );
     const [functions] = section("## Functions").split("\n`pawl.start`");

@@ -9,7 +9,7 @@ export const endRuns = transition(
   "end_runs",
   `select run_id
      from {schema}.end_runs_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
-                               $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`,
+                               $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)`,
 );
 
 /** See migrations/0004_hold.sql. */
