@@ -63,10 +63,13 @@ export { NonRetryableError, RetryAfterError, type RetryAfterOptions } from "./co
 export type { RetryOptions, WorkflowRetryOptions } from "./core/retry.ts";
 export type { EndStatus, RunStatus } from "./core/run-status.ts";
 export type { Transaction } from "./core/transaction.ts";
+export type { BeginOptions, Completions, Isolation, Transactor } from "./core/transactor.ts";
 export type { InputOf, OutputOf, SignalSchemas, SignalsOf, WorkflowRef } from "./core/workflow-ref.ts";
 export type { MigrateAnswer, MigrateOptions } from "./postgres/migrate.ts";
 export type { CallOptions, Context, RunIdentity, TimeoutOption } from "./runtime/context.ts";
 export type { StepContext } from "./runtime/step-context.ts";
+export type { TransactionOptions } from "./runtime/transaction-options.ts";
+export type { OwnTransaction } from "./store/holder-transactions.ts";
 export {
   workflow,
   type ParsedWorkflowOptions,
@@ -204,7 +207,14 @@ export function createPawl(given: PawlOptions): Pawl {
       if (closing !== null) throw closed();
       const place = { host: hostname(), pid: process.pid, platform: `node ${process.versions.node}` };
       const worker = createWorker(
-        { ...seams, ...place, probe: noProbe, settle: systemSettle, startLoad: startSystemLoad },
+        {
+          ...seams,
+          transactions: store.transactions,
+          ...place,
+          probe: noProbe,
+          settle: systemSettle,
+          startLoad: startSystemLoad,
+        },
         workerOptions,
       );
       workers.add(worker);
@@ -246,7 +256,7 @@ function closed(): PawlError {
 
 type OwnedStore = Store &
   Pick<PostgresStore, "migrate" | "isPooled" | "examine" | "close"> &
-  Partial<Pick<PostgresStore, "within">>;
+  Partial<Pick<PostgresStore, "within" | "transactions">>;
 
 function createMemory(): OwnedStore {
   const store = createMemoryStore({ clock: systemClock });

@@ -22,6 +22,7 @@ export type ErrorCode =
   | "SCHEMA_TOO_NEW"
   | "SCHEMA_TOO_OLD"
   | "STORE_UNAVAILABLE"
+  | "TRANSACTION_ABORTED"
   | "WORKER_CRASHED"
   | "WORKER_EXPIRED";
 

@@ -3,7 +3,9 @@ import type { Duration } from "../core/duration.ts";
 import type { RunId } from "../core/ids.ts";
 import type { Log } from "../core/log.ts";
 import type { SignalSchemas, WorkflowRef } from "../core/workflow-ref.ts";
+import type { OwnTransaction } from "../store/holder-transactions.ts";
 import type { StepContext } from "./step-context.ts";
+import type { TransactionOptions } from "./transaction-options.ts";
 
 /** Which run the code is in. */
 export interface RunIdentity {
@@ -45,6 +47,22 @@ export interface Context<Signals extends SignalSchemas = SignalSchemas> {
    * @throws {PawlError} `INVALID_PAYLOAD` if the result cannot be recorded exactly; it is not tried again
    */
   step<T>(name: string, call: (step: StepContext) => T | Promise<T>): Promise<T>;
+  /**
+   * Calls the function in a transaction, and commits what it wrote together with the step's record: exactly once. It may be
+   * called again, after a conflict, a lost connection or a crash, but then the transaction before was rolled back. So let it
+   * do nothing but query. What it returns is recorded as a step's result is, and shares their names.
+   * @throws {PawlError} `TRANSACTION_ABORTED` if a query failed and the function went on, `INVALID_TRANSACTION`,
+   *   `SCHEMA_MISSING` if `on` leads to another database
+   * @example
+   * await ctx.transaction("record", async (tx) => {
+   *   await tx.query("insert into orders (id) values ($1)", [9182]);
+   * });
+   */
+  transaction<T, Tx = OwnTransaction>(
+    name: string,
+    call: (tx: Tx, step: StepContext) => T | Promise<T>,
+    options?: TransactionOptions<Tx>,
+  ): Promise<T>;
   /** Waits, without a process if it takes long. */
   sleep(duration: Duration): Promise<void>;
   /** Waits until this instant (a date, or ms since 1970); one in the past is over at once. */

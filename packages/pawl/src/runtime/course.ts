@@ -18,6 +18,7 @@ import { createRequest, type RequestTerms } from "./request.ts";
 import { createRequests } from "./requests.ts";
 import { createRunLog } from "./run-log.ts";
 import { createScope } from "./scope.ts";
+import type { Transact } from "./transactions.ts";
 
 export interface CourseParts extends Omit<EndingParts, "absorb" | "handledFailures"> {
   readonly ids: Ids;
@@ -28,6 +29,7 @@ export interface CourseParts extends Omit<EndingParts, "absorb" | "handledFailur
   /** The worker wants to give the run back. */
   readonly isReleasing: () => boolean;
   readonly cancelRecorded: () => void;
+  readonly transact: Transact;
 }
 
 /** Without an answer to tell the store's time, a holder looks at its clock after this long at the latest. */
@@ -140,6 +142,7 @@ export class Course {
       random: () => (this.#random ??= createSeededRandom(`${runId}/${this.#delivered}`)),
       now: () => this.#now,
       payloads,
+      transact: this.#parts.transact,
     };
     const scope = createScope("", (terms) => this.#ask(terms));
     const ctx = createContext(parts, scope);

@@ -14,6 +14,12 @@ import type { CallOptions, Context, RunIdentity, TimeoutOption } from "./context
 import type { TimerTerms } from "./request.ts";
 import type { Scope } from "./scope.ts";
 import type { StepContext } from "./step-context.ts";
+import {
+  readTransactionTerms,
+  type TransactionOptions,
+  type TransactionTerms,
+} from "./transaction-options.ts";
+import type { Transact } from "./transactions.ts";
 
 export interface ContextParts {
   readonly run: RunIdentity;
@@ -22,6 +28,7 @@ export interface ContextParts {
   readonly random: () => SeededRandom;
   readonly now: () => number;
   readonly payloads: Payloads;
+  readonly transact: Transact;
 }
 
 const latestInstant = 8.64e15;
@@ -70,6 +77,13 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
         assertName("step", name);
         if (typeof call !== "function") throw invalid(`The step "${name}" needs a function to call.`);
         return ask({ family: "step", key: nextKey("step", name), call });
+      }),
+    transaction: (name: string, call: TransactionTerms["call"], options: TransactionOptions<unknown> = {}) =>
+      request(() => {
+        assertName("step", name);
+        const terms = readTransactionTerms(name, call, options);
+        const key = nextKey("step", name);
+        return ask({ family: "step", key, call: (step) => parts.transact(key, terms, step) });
       }),
     sleep: (duration: Duration) =>
       request(() => {

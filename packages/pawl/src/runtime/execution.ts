@@ -1,6 +1,7 @@
 import { PawlError } from "../core/error.ts";
 import type { Ids } from "../core/ids.ts";
 import { plainPayloads } from "../core/payloads.ts";
+import type { HolderTransactions } from "../store/holder-transactions.ts";
 import type { ClaimedRun } from "../store/lease.ts";
 import { createBell } from "./bell.ts";
 import { Course } from "./course.ts";
@@ -11,6 +12,7 @@ import { createOrders } from "./orders.ts";
 import { presentLife } from "./present-life.ts";
 import { createRunLog } from "./run-log.ts";
 import { createSteps, type RunningStep } from "./steps.ts";
+import { createTransactions } from "./transactions.ts";
 import type { Workflow } from "./workflow.ts";
 
 export type { Outcome } from "./ending.ts";
@@ -33,6 +35,8 @@ export interface Execution {
 export interface ExecutionDeps extends HoldingParts {
   readonly findWorkflow: (name: string, version: number) => Workflow | undefined;
   readonly ids: Ids;
+  /** What the store can do inside a user's transaction. Default: nothing. */
+  readonly transactions?: HolderTransactions | undefined;
   /** Resolves when everything that can go on without the outside world has done so. */
   readonly settle: () => Promise<void>;
   /** How long code that does not ask for what its history holds may take until it does. Default 2,000 ms. */
@@ -95,6 +99,7 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
       parkGraceMs: deps.parkGraceMs ?? 100,
       isReleasing: () => isReleasing,
       cancelRecorded: () => probe("cancel.recorded"),
+      transact: createTransactions({ ...deps, claimed, holding, log, payloads }),
     });
     return course.run();
   };

@@ -30,6 +30,7 @@ export function meaningOf({ kind, name }: Pick<RunEvent, "kind" | "name">): Fact
       return { family: "child", key: name, isAnswer: false };
     case "child_ended":
       return { family: "child", key: name, isAnswer: true };
+    case "commit_lost":
     case "withdrawn":
     case "patched":
     case "published":

@@ -9,13 +9,23 @@ import type { Emit } from "../core/pawl-event.ts";
 import { plainPayloads, type Payloads } from "../core/payloads.ts";
 import type { Random } from "../core/random.ts";
 import type { Timers } from "../core/timers.ts";
-import type { ClaimedRun, NewEvent, ParkAnswer, Parking, RecordAnswer, Recording } from "../store/lease.ts";
+import type {
+  ClaimedRun,
+  Lease,
+  NewEvent,
+  ParkAnswer,
+  Parking,
+  RecordAnswer,
+  Recording,
+} from "../store/lease.ts";
 import type { Message } from "../store/message.ts";
 import type { NewRun, RunEnd } from "../store/run-record.ts";
 import type { Store } from "../store/store.ts";
+import { asRecorded, createEntry, type Entry } from "./entry.ts";
 import { meaningOf } from "./fact.ts";
 import { createFactReport } from "./report-facts.ts";
 import { createStoreTime, type StoreTime } from "./store-time.ts";
+import { createTurns } from "./turns.ts";
 
 /** The run is held by somebody else, or by nobody: whoever meets this stops at once and in silence. */
 export class Lost extends Error {
@@ -30,6 +40,7 @@ export type ParkTerms = Pick<Parking, "reason" | "dueAt" | "delayMs" | "wants" |
  * under way, and go out together with the next; so at most one write per run is in flight.
  */
 export interface Holding {
+  readonly lease: Lease;
   readonly time: StoreTime;
   readonly hasFacts: boolean;
   /** More than fits into one write: some must be recorded before the run can be parked or ended. */
@@ -53,6 +64,13 @@ export interface Holding {
   loadInput(): Promise<Payload | null>;
   /** Asks the store for its time. */
   lookAtClock(): Promise<void>;
+  /**
+   * Waits for the write in flight, and lets no other begin until the entry has ended: its fact is written in a transaction
+   * of the user's. @throws {TurnMissed} after 10 s, so that two that wait for each other go on
+   */
+  enter(fact: Fact, tookMs?: number): Promise<Entry>;
+  /** Makes sure that the store counts the run as held. */
+  confirm(): Promise<void>;
   /** From now on every call ends in `Lost`, those under way included. */
   drop(): void;
   readonly isHeld: boolean;
@@ -82,6 +100,7 @@ export interface HoldingParts {
 /** In one write: it must not hold up the other runs that share the connection, and has to fit into one message. */
 const mostFacts = 1_000;
 const mostBytes = 4_000_000;
+const longestTurnMs = 10_000;
 const firstPauseMs = 100;
 const longestPauseMs = 5_000;
 
@@ -94,6 +113,9 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
   const report = emit && createFactReport(emit, claimed, workerId, () => time.estimate(), payloads);
   let gathered: Gathered[] = [];
   let gatheredBytes = 0;
+  /** Facts that came into the history in a transaction of the user's, and that nobody has been told of yet. */
+  let arrived: RunEvent[] = [];
+  const turns = createTurns(timers);
   let lastSeq = claimed.lastSeq;
   let isTold = claimed.told;
   let isDropped = false;
@@ -153,6 +175,12 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     return taken;
   };
 
+  /** Facts are numbered when they are written: one whose transaction rolls back leaves no gap. */
+  const number = (gathered: Gathered): Numbered => {
+    lastSeq += 1;
+    return { ...gathered, event: { seq: lastSeq, ...gathered.fact } };
+  };
+
   /** Sends the oldest facts that have gathered. What comes in meanwhile waits for the next write. */
   const write = async <A>(
     at: "record" | "park" | "end",
@@ -160,7 +188,21 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     tell?: (answer: A) => void,
     nextDelayMs: number | null = null,
   ): Promise<Written<A>> => {
-    const batch = takeGathered(at !== "record");
+    const endTurn = await turns.take();
+    try {
+      return await writeInTurn(at, send, tell, nextDelayMs);
+    } finally {
+      endTurn();
+    }
+  };
+
+  const writeInTurn = async <A>(
+    at: "record" | "park" | "end",
+    send: (recording: Recording) => Promise<A>,
+    tell: ((answer: A) => void) | undefined,
+    nextDelayMs: number | null,
+  ): Promise<Written<A>> => {
+    const batch = takeGathered(at !== "record").map(number);
     const events = batch.map(({ event }) => event);
     const children = batch.flatMap(({ child }) => child ?? []);
     probe(`${at}.before`);
@@ -172,43 +214,57 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       });
     const { answer, isRepeated } = await persist(() => send({ lease, events, children }), answered);
     probe(`${at}.after`);
-    return { answer, isRepeated, sent: events };
+    return { answer, isRepeated, sent: events, arrived: takeArrived() };
+  };
+
+  const takeArrived = (): readonly RunEvent[] => {
+    const taken = arrived;
+    arrived = [];
+    return taken;
   };
 
   const absorb = async (written: Written<RecordAnswer>): Promise<readonly RunEvent[]> => {
-    const { answer, isRepeated, sent } = written;
+    const { answer, isRepeated, sent, arrived } = written;
     time.learn(answer.now);
     isTold ||= answer.told;
-    if (sent.length === 0) return [];
+    const [first] = sent;
+    if (first === undefined) return arrived;
+    if (!isRepeated) return [...arrived, ...sent.map((event) => asRecorded(event, answer))];
     // An earlier try may have been the one that counted, at its own instant, which the answer does not tell.
-    if (isRepeated)
-      return (await persist(() => store.loadHistory(lease.runId, (sent[0]?.seq ?? 1) - 1))).answer;
-    return sent.map((event) => asRecorded(event, answer));
+    const recorded = await loadFrom(first.seq);
+    return [...arrived, ...recorded.slice(0, sent.length)];
   };
 
+  const loadFrom = async (seq: number): Promise<readonly RunEvent[]> =>
+    (await persist(() => store.loadHistory(lease.runId, seq - 1))).answer;
+
   return {
+    lease,
     time,
     get hasFacts() {
-      return gathered.length > 0;
+      return gathered.length > 0 || arrived.length > 0;
     },
     get hasAnswers() {
-      return gathered.some(
-        ({ event }) => event.kind === "cancel_requested" || meaningOf(event)?.isAnswer === true,
+      return (
+        arrived.length > 0 ||
+        gathered.some(({ fact }) => fact.kind === "cancel_requested" || meaningOf(fact)?.isAnswer === true)
       );
     },
     get hasTooMany() {
       return gathered.length >= mostFacts || gatheredBytes >= mostBytes;
     },
     add(fact, child, tookMs) {
-      lastSeq += 1;
       const size = sizeOf(fact.data) + sizeOf(child?.input ?? null);
-      gathered.push({ event: { seq: lastSeq, ...fact }, child, tookMs, size });
+      gathered.push({ fact, child, tookMs, size });
       gatheredBytes += size;
     },
-    record: async () => absorb(await write("record", (recording) => store.record(recording))),
+    async record() {
+      if (gathered.length === 0 && arrived.length > 0) return takeArrived();
+      return absorb(await write("record", (recording) => store.record(recording)));
+    },
     async park(terms) {
-      const parking = { ...terms, lastSeq };
-      const send = (recording: Recording): Promise<ParkAnswer> => store.park({ ...recording, ...parking });
+      const send = (recording: Recording): Promise<ParkAnswer> =>
+        store.park({ ...recording, ...terms, lastSeq });
       const tell = (answer: ParkAnswer): void => {
         if (answer.outcome === "parked") report?.parked(terms, answer);
       };
@@ -255,6 +311,39 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     async lookAtClock() {
       time.learn((await persist(() => store.now())).answer);
     },
+    async enter(fact, tookMs) {
+      const endTurn = await turns.takeWithin(longestTurnMs);
+      try {
+        assertHeld();
+      } catch (error) {
+        endTurn();
+        throw error;
+      }
+      const event = { seq: lastSeq + 1, ...fact };
+      return createEntry({
+        lease,
+        event,
+        record: async (marker) => {
+          await persist(() => store.record({ lease, events: [marker], children: [] }));
+        },
+        load: () => loadFrom(event.seq),
+        learn(answer) {
+          time.learn(answer.now);
+          isTold ||= answer.told;
+        },
+        arrived(recorded) {
+          report?.recorded([{ event, tookMs }], null);
+          arrived.push(recorded);
+        },
+        ended(isTaken) {
+          if (isTaken) lastSeq = event.seq;
+          endTurn();
+        },
+      });
+    },
+    async confirm() {
+      await persist(() => store.record({ lease, events: [], children: [] }));
+    },
     drop() {
       isDropped = true;
     },
@@ -266,11 +355,15 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
 }
 
 interface Gathered {
-  readonly event: NewEvent;
+  readonly fact: Fact;
   readonly child: NewRun | undefined;
   readonly tookMs: number | undefined;
   /** About how many bytes it adds to a write. */
   readonly size: number;
+}
+
+interface Numbered extends Gathered {
+  readonly event: NewEvent;
 }
 
 function sizeOf(payload: Payload | null): number {
@@ -281,18 +374,6 @@ interface Written<A> {
   readonly answer: A;
   readonly isRepeated: boolean;
   readonly sent: readonly NewEvent[];
-}
-
-function asRecorded(event: NewEvent, answer: RecordAnswer): RunEvent {
-  return {
-    seq: event.seq,
-    kind: event.kind,
-    at: answer.now,
-    name: event.name,
-    attempt: event.attempt ?? null,
-    beganAt: event.beganAt ?? null,
-    dueAt: answer.dueAt.get(event.seq) ?? event.dueAt ?? null,
-    workerId: null,
-    data: event.data,
-  };
+  /** What had come into the history before, in transactions of the user's. */
+  readonly arrived: readonly RunEvent[];
 }

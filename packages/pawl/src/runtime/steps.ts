@@ -6,6 +6,7 @@ import type { Payloads } from "../core/payloads.ts";
 import type { ClaimedRun } from "../store/lease.ts";
 import type { Fact, Holding } from "./holding.ts";
 import type { StepRequest } from "./request.ts";
+import { Settled } from "./settled.ts";
 
 /** A step in progress: since when by the store's clock, as far as it is known, and by this process's. */
 export interface RunningStep {
@@ -45,11 +46,12 @@ export function createSteps(parts: StepsParts): Steps {
   const controller = new AbortController();
 
   /** What the step returns is written down before the code sees it, so a result that cannot be is a failure. */
-  const execute = async ({ call, key }: StepRequest): Promise<Pick<Fact, "kind" | "data">> => {
+  const execute = async ({ call, key }: StepRequest): Promise<Pick<Fact, "kind" | "data"> | null> => {
     const idempotencyKey = `${claimed.runId}/${key}`;
     const place = placeOfEvent(claimed.runId, { kind: "step_completed", name: key });
     try {
       const result = await call({ signal: controller.signal, idempotencyKey, attempt: claimed.attempt, log });
+      if (result instanceof Settled) return result.fact;
       return { kind: "step_completed", data: payloads.encode(result, place, `The result of step "${key}"`) };
     } catch (error) {
       return { kind: "step_failed", data: payloads.encodeError(error, place) };
@@ -65,7 +67,8 @@ export function createSteps(parts: StepsParts): Steps {
     lastEnded = { key, at: clock.now() };
     if (request.state === "issued") request.state = "answering";
     const tookMs = lastEnded.at - since;
-    holding.add({ ...result, name: key, attempt: claimed.attempt, beganAt }, undefined, tookMs);
+    if (result !== null)
+      holding.add({ ...result, name: key, attempt: claimed.attempt, beganAt }, undefined, tookMs);
     ended();
   };
 
