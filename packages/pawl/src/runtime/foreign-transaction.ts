@@ -74,8 +74,9 @@ export function createForeign(
           const result = await call(tx);
           const data = payloads.encode(result, place, `The result of transaction "${key}"`);
           holding.assertHeld();
-          if (reached.isOver) throw new Error("the transaction is over");
+          assertOpen(reached);
           if (!(await on.completions.complete(handle, mine, isFirst, data))) throw new TakenOver();
+          assertOpen(reached);
           reached.isCompleted = true;
           commit.begin();
           return data;
@@ -104,6 +105,11 @@ export function createForeign(
     if (taken.state === "completed") return settled(taken.result);
     throw transactionAborted();
   };
+}
+
+/** A library that has said that it is over must not commit after all. */
+function assertOpen({ isOver }: { readonly isOver: boolean }): void {
+  if (isOver) throw new Error("the transaction is over");
 }
 
 function settled(data: Extract<TakeOver, { state: "completed" }>["result"]): Settled {

@@ -42,12 +42,12 @@ export function createNative(
       const { key, place, fact, tookMs } = attempt;
       const data = payloads.encode(result, place, `The result of transaction "${key}"`);
       const entry = await holding.enter({ ...fact, data }, tookMs());
-      if (reached.isOver) {
-        entry.rolledBack();
-        throw new Error("the transaction is over");
-      }
+      if (reached.isOver) entry.rolledBack();
+      assertOpen(reached);
       reached.entry = entry;
-      reached.recorded = readRecorded(await transactions.record(handle, token, lease, entry.event));
+      const answer = await transactions.record(handle, token, lease, entry.event);
+      assertOpen(reached);
+      reached.recorded = readRecorded(answer);
       commit.begin();
     };
 
@@ -94,6 +94,11 @@ interface Reached {
   recorded: Recorded | null;
   /** The transactor has said that it is over, or was given up: nothing may be sent any more. */
   isOver: boolean;
+}
+
+/** A library that has said that it is over must not commit after all. */
+function assertOpen({ isOver }: Reached): void {
+  if (isOver) throw new Error("the transaction is over");
 }
 
 function readRecorded(answer: WithinAnswer): Recorded {

@@ -4,7 +4,7 @@ import { completionTableSql } from "../../src/adapters/index.ts";
 import type { RunHandle } from "../../src/index.ts";
 import { outputsOf } from "./outputs-of.ts";
 import { leaseMs, type Scene, test } from "./scene.ts";
-import type { Fault } from "./wire-link.ts";
+import type { Fault, Hit } from "./wire-link.ts";
 import { WireProxy } from "./wire-proxy.ts";
 import type { WorkerProcess } from "./worker-process.ts";
 import { createPurchasesSql, shopping } from "./workflows.ts";
@@ -120,6 +120,33 @@ describe("a transaction whose process is killed", { timeout: 60_000 }, () => {
     expect(rows.filter(({ times }) => times !== 1)).toEqual([]);
     expect(rows).toHaveLength(runs.length * 8);
     console.info(`transactions: ${kills} kills, ${rows.length} purchases, each once`);
+  });
+});
+
+describe("a transaction whose process is stopped just before COMMIT", { timeout: 60_000 }, () => {
+  test.for(steps)("is ended by the server, and done by the next: %s", async (step, { scene }) => {
+    await prepare(scene);
+    const proxy = scene.own(await WireProxy.listen(scene.url));
+    const direct = scene.crew();
+    const proxied = scene.crew({}, { url: proxy.url, ledgerUrl: proxy.url });
+    const [zombie, second] = await Promise.all([proxied.hire(), direct.next()]);
+    const hits: Promise<Hit>[] = [];
+    zombie.onReport((report) => {
+      if (report.kind === "buying" && report.step === step)
+        hits.push(proxy.inject({ kind: "delay", statement: "commit" }));
+    });
+    const run = await shop(scene, 2, 50);
+    await expect.poll(() => hits.length, { timeout: 10_000 }).toBe(1);
+    const commit = await hits[0]!;
+    zombie.signal("SIGSTOP");
+    await second.work();
+    expect(await outputsOf(scene, [run])).toEqual([[1, 2]]);
+    commit.letGo();
+    zombie.signal("SIGCONT");
+    await pause(leaseMs);
+    const purchases = await purchasesOf(scene, run.id);
+    expect(purchases.map((each) => each.step)).toEqual(["buy-1", "buy-2"]);
+    expect(purchases.find((each) => each.step === step)?.pid).toBe(second.pid);
   });
 });
 

@@ -1,7 +1,10 @@
 import { setTimeout as pause } from "node:timers/promises";
+import pg from "pg";
 import { describe, expect, vi } from "vitest";
 import { withPg } from "../../src/adapters/index.ts";
 import { workflow, type OwnTransaction } from "../../src/index.ts";
+import type { Hit } from "../crash/wire-link.ts";
+import { WireProxy } from "../crash/wire-proxy.ts";
 import { startPgBouncer, pgbouncer } from "../postgres/pgbouncer.ts";
 import { test, type Shop } from "./transaction-test.ts";
 
@@ -360,6 +363,71 @@ describe("a long transaction", () => {
     const runs = await Promise.all(ids.map((id) => pawl.start(sell, id)));
     await Promise.all(runs.map((run) => run.result()));
     expect(await shop.ids()).toEqual(ids);
+  });
+});
+
+describe("a COMMIT without an answer", () => {
+  const faults = [
+    { kind: "lose", calls: 1, facts: ["step_completed record", "completed"] },
+    { kind: "cut", calls: 2, facts: ["commit_lost record", "step_completed record", "completed"] },
+  ] as const;
+
+  test.for(faults)("is looked up: $kind", async ({ kind, calls, facts }, { shop }) => {
+    const proxy = await WireProxy.listen(shop.url);
+    const pawl = shop.connect({ url: proxy.url });
+    let called = 0;
+    const hits: Promise<unknown>[] = [];
+    const sell = workflow({ name: "sell", version: 1, retry: once }, async (ctx) =>
+      ctx.transaction("record", async (tx) => {
+        called += 1;
+        await insert(shop, tx, 1);
+        if (called === 1) hits.push(proxy.inject({ kind, statement: "commit" }));
+        return "sold";
+      }),
+    );
+    await shop.work([sell], pawl);
+    const run = await shop.pawl.start(sell);
+    expect(await run.result()).toBe("sold");
+    await hits[0];
+    expect(called).toBe(calls);
+    expect(await shop.ids()).toEqual([1]);
+    expect(await shop.facts(run.id)).toEqual(facts);
+    await pawl.close();
+    await proxy[Symbol.asyncDispose]();
+  });
+
+  test("that comes after it was given up comes to nothing", async ({ shop }) => {
+    // The record itself is held up on its way, until the transaction has been given up and done again.
+    const proxy = await WireProxy.listen(shop.url);
+    const slow = new pg.Pool({ connectionString: proxy.url, max: 1 });
+    slow.on("error", () => {});
+    const good = withPg(slow);
+    const fast = withPg(shop.pool);
+    let called = 0;
+    const hits: Promise<Hit>[] = [];
+    const late: Promise<unknown>[] = [];
+    const on: typeof good = {
+      ...good,
+      begin(work, options) {
+        if (called > 0) return fast.begin(work, options);
+        hits.push(proxy.inject({ kind: "delay", statement: "record_in_transaction" }));
+        const begun = good.begin(work, options);
+        late.push(begun.catch((error: unknown) => error));
+        const lost = new Error("gone");
+        return Promise.race([begun, hits[0]!.then(() => Promise.reject(lost))]);
+      },
+    };
+    const sell = workflow({ name: "sell", version: 1, retry: { attempts: 2, initial: 1 } }, async (ctx) =>
+      ctx.transaction("record", (tx) => insert(shop, tx, ++called).then(() => called), { on }),
+    );
+    await shop.work([sell]);
+    const run = await shop.pawl.start(sell);
+    expect(await run.result()).toBe(2);
+    (await hits[0])!.letGo();
+    await late[0];
+    expect(await shop.ids()).toEqual([2]);
+    await slow.end();
+    await proxy[Symbol.asyncDispose]();
   });
 });
 
