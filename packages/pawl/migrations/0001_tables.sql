@@ -180,8 +180,8 @@ create table {schema}.event (
   notes           json,
   primary key (run_id, seq, shard),
   check (seq > 0),
-  check (kind in ('step_intended', 'step_completed', 'step_failed', 'step_retried', 'step_progressed', 'timer_set',
-    'timer_fired', 'signal_received', 'child_started', 'child_ended', 'withdrawn', 'patched', 'published', 'update_received',
+  check (kind in ('step_intended', 'step_completed', 'step_failed', 'step_retried', 'step_progressed', 'commit_lost',
+    'timer_set', 'timer_fired', 'signal_received', 'child_started', 'child_ended', 'withdrawn', 'patched', 'published', 'update_received',
     'update_answered', 'stream_written', 'cancel_requested', 'paused', 'resumed', 'blocked', 'attempt_failed',
     'attempt_crashed', 'input_parsed', 'rescheduled', 'undo_began', 'undo_retried', 'undo_completed', 'undo_failed',
     'forked', 'redriven', 'continued', 'completed', 'failed', 'cancelled', 'timed_out', 'expired'))

@@ -162,6 +162,7 @@ begin
     when 'step_failed' then 'step ' || p_name || ' failed' || v_why
     when 'step_retried' then 'step ' || p_name || ' is tried again at ' || {schema}.instant_text_v1(p_due_at) || v_why
     when 'step_progressed' then 'step ' || p_name || ' said how far it has come'
+    when 'commit_lost' then 'transaction ' || p_name || ' did not commit, and is tried again'
     when 'timer_set' then case when {schema}.is_timeout_v1(p_name) then p_name || ' is waited for until '
                                else p_name || ' until ' end || {schema}.instant_text_v1(p_due_at)
     when 'timer_fired' then case when {schema}.is_timeout_v1(p_name) then p_name || ' did not come in time'

@@ -36,7 +36,7 @@ create table pawl.event (
   data            json,
   notes           json,
   constraint event_pkey PRIMARY KEY (run_id, seq, shard),
-  constraint event_kind_check CHECK ((kind = ANY (ARRAY['step_intended'::text, 'step_completed'::text, 'step_failed'::text, 'step_retried'::text, 'step_progressed'::text, 'timer_set'::text, 'timer_fired'::text, 'signal_received'::text, 'child_started'::text, 'child_ended'::text, 'withdrawn'::text, 'patched'::text, 'published'::text, 'update_received'::text, 'update_answered'::text, 'stream_written'::text, 'cancel_requested'::text, 'paused'::text, 'resumed'::text, 'blocked'::text, 'attempt_failed'::text, 'attempt_crashed'::text, 'input_parsed'::text, 'rescheduled'::text, 'undo_began'::text, 'undo_retried'::text, 'undo_completed'::text, 'undo_failed'::text, 'forked'::text, 'redriven'::text, 'continued'::text, 'completed'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text, 'expired'::text]))),
+  constraint event_kind_check CHECK ((kind = ANY (ARRAY['step_intended'::text, 'step_completed'::text, 'step_failed'::text, 'step_retried'::text, 'step_progressed'::text, 'commit_lost'::text, 'timer_set'::text, 'timer_fired'::text, 'signal_received'::text, 'child_started'::text, 'child_ended'::text, 'withdrawn'::text, 'patched'::text, 'published'::text, 'update_received'::text, 'update_answered'::text, 'stream_written'::text, 'cancel_requested'::text, 'paused'::text, 'resumed'::text, 'blocked'::text, 'attempt_failed'::text, 'attempt_crashed'::text, 'input_parsed'::text, 'rescheduled'::text, 'undo_began'::text, 'undo_retried'::text, 'undo_completed'::text, 'undo_failed'::text, 'forked'::text, 'redriven'::text, 'continued'::text, 'completed'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text, 'expired'::text]))),
   constraint event_seq_check CHECK ((seq > 0))
 );
 
@@ -275,6 +275,7 @@ begin
     when 'step_failed' then 'step ' || p_name || ' failed' || v_why
     when 'step_retried' then 'step ' || p_name || ' is tried again at ' || "pawl".instant_text_v1(p_due_at) || v_why
     when 'step_progressed' then 'step ' || p_name || ' said how far it has come'
+    when 'commit_lost' then 'transaction ' || p_name || ' did not commit, and is tried again'
     when 'timer_set' then case when "pawl".is_timeout_v1(p_name) then p_name || ' is waited for until '
                                else p_name || ' until ' end || "pawl".instant_text_v1(p_due_at)
     when 'timer_fired' then case when "pawl".is_timeout_v1(p_name) then p_name || ' did not come in time'
@@ -2295,6 +2296,19 @@ begin
 end
 $function$;
 
+create function pawl.limit_idling_v1(p_idle interval)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_idle interval := current_setting('idle_in_transaction_session_timeout')::interval;
+begin
+  if p_idle is not null and (v_idle = interval '0' or v_idle > p_idle) then
+    perform set_config('idle_in_transaction_session_timeout', (extract(epoch from p_idle) * 1000)::integer::text, true);
+  end if;
+end
+$function$;
+
 create function pawl.list_runs_v1(p_shard smallint, p_before uuid, p_after uuid, p_status text, p_workflow text, p_queue text, p_tags text[], p_error_code text, p_limit integer, p_look integer)
  RETURNS TABLE(next_id uuid, run pawl.runs)
  LANGUAGE plpgsql
@@ -2600,6 +2614,23 @@ begin
   return coalesce((select e.seq from "pawl".event e
                     where e.shard = p_shard and e.run_id = p_run
                     order by e.seq desc limit 1), 0);
+end
+$function$;
+
+create function pawl.open_transaction_v1(p_token text, p_shard smallint, p_worker uuid, p_run uuid, p_epoch integer, p_idle interval)
+ RETURNS text
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+begin
+  perform set_config('pawl.transaction', p_token, true);
+  perform "pawl".limit_idling_v1(p_idle);
+  return case when exists (select 1 from "pawl".lease l
+                            where l.shard = p_shard and l.run_id = p_run and l.epoch = p_epoch
+                              and (l.worker_id = p_worker) is true)
+              then 'open' else 'lost' end;
 end
 $function$;
 
@@ -3083,6 +3114,38 @@ begin
        offset 0) e
      where n.kind = 'timer_set' and (v_lost is null or n.run_id <> all (v_lost));
   end if;
+end
+$function$;
+
+create function pawl.record_in_transaction_v1(p_token text, p_shard smallint, p_worker uuid, p_run uuid, p_epoch integer, p_seq integer, p_kind text, p_name text, p_attempt integer, p_began_ms double precision, p_data text, p_notes text)
+ RETURNS text
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET lock_timeout TO '5s'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  v_now timestamptz;
+begin
+  if current_setting('pawl.transaction', true) is distinct from p_token then
+    return 'outside';
+  end if;
+  perform "pawl".limit_idling_v1(interval '5 seconds');
+  if cardinality("pawl".lock_leases_v1(p_shard, p_worker, array[p_run], array[p_epoch])) = 0 then
+    return 'lost';
+  end if;
+  if exists (select 1 from "pawl".event e
+              where e.shard = p_shard and e.run_id = p_run and e.seq >= p_seq
+             offset 0) then
+    return 'late';
+  end if;
+  v_now := clock_timestamp();
+  perform "pawl".append_events_v1(p_shard, v_now, p_worker, null, array[p_run], array[p_seq], array[p_kind], array[p_name],
+                                    array[p_attempt], array[p_began_ms], null, null, array[p_data], array[p_notes], null);
+  return (select json_build_object('told', l.told, 'now_ms', floor(extract(epoch from v_now) * 1000))::text
+            from "pawl".lease l
+           where l.shard = p_shard and l.run_id = p_run);
 end
 $function$;
 

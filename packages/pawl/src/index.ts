@@ -75,6 +75,7 @@ export { NonRetryableError, RetryAfterError, type RetryAfterOptions } from "./co
 export type { RetryOptions, WorkflowRetryOptions } from "./core/retry.ts";
 export type { EndStatus, LiveStatus, RunStatus } from "./core/run-status.ts";
 export type { Transaction } from "./core/transaction.ts";
+export type { BeginOptions, Completions, Isolation, Transactor } from "./core/transactor.ts";
 export type {
   InputOf,
   OutputOf,
@@ -102,6 +103,8 @@ export type {
 export type { ContinueOptions } from "./runtime/continue-as.ts";
 export type { StepContext, StepStreamWriter, UndoContext } from "./runtime/step-context.ts";
 export type { StepOptions } from "./runtime/step-options.ts";
+export type { TransactionOptions } from "./runtime/transaction-options.ts";
+export type { OwnTransaction } from "./store/holder-transactions.ts";
 export {
   workflow,
   type ParsedWorkflowOptions,
@@ -256,6 +259,7 @@ export function createPawl(given: PawlOptions): Pawl {
       const worker = createWorker(
         {
           ...seams,
+          transactions: store.transactions,
           ...place,
           watch: watch ?? undefined,
           probe: noProbe,
@@ -303,7 +307,7 @@ function closed(): PawlError {
 
 type OwnedStore = Store &
   Pick<PostgresStore, "migrate" | "isPooled" | "examine" | "close"> &
-  Partial<Pick<PostgresStore, "within">>;
+  Partial<Pick<PostgresStore, "within" | "transactions">>;
 
 function createMemory(): OwnedStore {
   const store = createMemoryStore({ clock: systemClock });

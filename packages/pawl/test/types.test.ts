@@ -1,8 +1,21 @@
 import type { NodePgDatabase } from "drizzle-orm/node-postgres";
+import type { Knex } from "knex";
+import type { Kysely, Transaction as KyselyTransaction } from "kysely";
 import type pg from "pg";
+import type { Sql, TransactionSql } from "postgres";
+import type { DataSource, EntityManager } from "typeorm";
 import { expectTypeOf, test } from "vitest";
 import { z } from "zod";
-import { fromDrizzle } from "../src/adapters/index.ts";
+import {
+  fromDrizzle,
+  withDrizzle,
+  withKnex,
+  withKysely,
+  withPg,
+  withPostgresJs,
+  withPrisma,
+  withTypeOrm,
+} from "../src/adapters/index.ts";
 import { ref } from "../src/client/ref.ts";
 import type { RunHandle } from "../src/client/run-handle.ts";
 import type { Transaction } from "../src/core/transaction.ts";
@@ -17,6 +30,7 @@ import type {
 } from "../src/core/workflow-ref.ts";
 import type { Context } from "../src/runtime/context.ts";
 import { workflow, type Workflow } from "../src/runtime/workflow.ts";
+import type { OwnTransaction } from "../src/store/holder-transactions.ts";
 
 test("with an input schema, the function gets its output type, and the caller gives its input type", () => {
   const parsed = workflow(
@@ -257,3 +271,80 @@ test("continueAs never returns, and takes the input of the workflow it goes on a
   });
   expectTypeOf<OutputOf<typeof looping>>().toEqualTypeOf<string>();
 });
+test("a transaction's function gets what its library calls a transaction", () => {
+  const typed = workflow({ name: "typed", version: 1 }, async (ctx) => {
+    const own = await ctx.transaction("own", async (tx) => {
+      expectTypeOf(tx).toEqualTypeOf<OwnTransaction>();
+      const { rows } = await tx.query<{ id: number }>("select 1 as id", []);
+      return rows[0]?.id ?? null;
+    });
+    expectTypeOf(own).toEqualTypeOf<number | null>();
+    return own;
+  });
+  expectTypeOf<OutputOf<typeof typed>>().toEqualTypeOf<number | null>();
+
+  const libraries = async (
+    ctx: Context,
+    pool: pg.Pool,
+    drizzle: NodePgDatabase<{ readonly a: never }>,
+    kysely: Kysely<{ orders: { id: number } }>,
+    knex: Knex,
+    typeOrm: DataSource,
+    sql: Sql,
+    prisma: PrismaLike,
+  ) => {
+    await ctx.transaction("pg", (tx) => expectTypeOf(tx).toEqualTypeOf<pg.PoolClient>(), {
+      on: withPg(pool),
+    });
+    await ctx.transaction(
+      "drizzle",
+      (tx) => expectTypeOf(tx).toEqualTypeOf<Parameters<Parameters<typeof drizzle.transaction>[0]>[0]>(),
+      { on: withDrizzle(drizzle) },
+    );
+    await ctx.transaction(
+      "kysely",
+      (trx) => expectTypeOf(trx).toEqualTypeOf<KyselyTransaction<{ orders: { id: number } }>>(),
+      { on: withKysely(kysely) },
+    );
+    await ctx.transaction("knex", (trx) => expectTypeOf(trx).toExtend<Knex.Transaction>(), {
+      on: withKnex(knex),
+    });
+    await ctx.transaction("typeorm", (manager) => expectTypeOf(manager).toEqualTypeOf<EntityManager>(), {
+      on: withTypeOrm(typeOrm),
+    });
+    await ctx.transaction("postgres.js", (tx) => expectTypeOf(tx).toExtend<TransactionSql>(), {
+      on: withPostgresJs(sql),
+    });
+    await ctx.transaction(
+      "prisma",
+      (tx) => expectTypeOf(tx.order).toEqualTypeOf<{ create(): Promise<void> }>(),
+      {
+        on: withPrisma(prisma),
+      },
+    );
+    // @ts-expect-error: not a transactor
+    void ctx.transaction("bare", () => 1, { on: pool });
+    // @ts-expect-error: no such isolation
+    void ctx.transaction("loose", () => 1, { isolation: "chaos" });
+  };
+  void libraries;
+});
+
+/** As Prisma generates it. */
+interface PrismaLike {
+  $connect(): Promise<void>;
+  $transaction<P extends readonly Promise<unknown>[]>(queries: [...P]): Promise<unknown[]>;
+  $transaction<R>(
+    work: (tx: PrismaLikeTransaction) => Promise<R>,
+    options?: {
+      readonly maxWait?: number;
+      readonly timeout?: number;
+      readonly isolationLevel?: "Serializable";
+    },
+  ): Promise<R>;
+}
+
+interface PrismaLikeTransaction {
+  readonly order: { create(): Promise<void> };
+  $queryRawUnsafe<T = unknown>(text: string, ...values: unknown[]): Promise<T>;
+}

@@ -1,4 +1,6 @@
 import { invalidTransaction, type Transaction } from "../core/transaction.ts";
+import type { Transactor } from "../core/transactor.ts";
+import { createTransactor, type TransactorOptions } from "./create-transactor.ts";
 import { rowsOf } from "./rows-of.ts";
 
 /** What `db.transaction` of Drizzle gives, with any of its drivers for Postgres. */
@@ -27,4 +29,27 @@ export function fromDrizzle(tx: DrizzleTransaction): Transaction {
       return rowsOf(await tx.execute(wrapper as never));
     },
   };
+}
+
+/** A database of Drizzle. */
+export interface DrizzleDatabase<Tx> {
+  transaction<T>(work: (tx: Tx) => Promise<T>, config?: never): Promise<T>;
+}
+
+/**
+ * Transactions of Drizzle, with any of its drivers for Postgres.
+ * @throws {PawlError} `INVALID_OPTION`
+ * @example
+ * await ctx.transaction("record", async (tx) => {
+ *   await tx.insert(orders).values({ id: 9182 });
+ * }, { on: withDrizzle(db) });
+ */
+export function withDrizzle<Tx extends DrizzleTransaction>(
+  db: DrizzleDatabase<Tx>,
+  options: TransactorOptions = {},
+): Transactor<Tx> {
+  return createTransactor<Tx>("withDrizzle", options, (work, { isolation } = {}) => {
+    const config = isolation === undefined ? undefined : { isolationLevel: isolation };
+    return db.transaction((tx) => work(tx, fromDrizzle(tx)), config as never);
+  });
 }

@@ -1,4 +1,6 @@
 import { invalidTransaction, type Transaction } from "../core/transaction.ts";
+import type { Transactor } from "../core/transactor.ts";
+import { createTransactor, type TransactorOptions } from "./create-transactor.ts";
 import { rowsOf } from "./rows-of.ts";
 
 /** What `knex.transaction` gives. */
@@ -30,4 +32,27 @@ export function fromKnex(trx: KnexTransaction): Transaction {
       return rowsOf(await trx.raw(raw, bindings as never));
     },
   };
+}
+
+/** What the `knex` function makes. */
+export interface KnexDatabase<Tx> {
+  transaction<T>(work: (trx: Tx) => Promise<T> | void, config?: never): Promise<T>;
+}
+
+/**
+ * Transactions of Knex.
+ * @throws {PawlError} `INVALID_OPTION`
+ * @example
+ * await ctx.transaction("record", async (trx) => {
+ *   await trx("orders").insert({ id: 9182 });
+ * }, { on: withKnex(knex) });
+ */
+export function withKnex<Tx extends KnexTransaction>(
+  knex: KnexDatabase<Tx>,
+  options: TransactorOptions = {},
+): Transactor<Tx> {
+  return createTransactor<Tx>("withKnex", options, (work, { isolation } = {}) => {
+    const config = isolation === undefined ? undefined : { isolationLevel: isolation };
+    return knex.transaction((trx) => work(trx, fromKnex(trx)), config as never);
+  });
 }

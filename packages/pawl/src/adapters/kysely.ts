@@ -1,4 +1,6 @@
 import { invalidTransaction, type Transaction } from "../core/transaction.ts";
+import type { Isolation, Transactor } from "../core/transactor.ts";
+import { createTransactor, type TransactorOptions } from "./create-transactor.ts";
 import { rowsOf } from "./rows-of.ts";
 
 /** What `db.transaction().execute` of Kysely gives, or `db.startTransaction().execute()`. */
@@ -27,4 +29,33 @@ export function fromKysely(trx: KyselyTransaction): Transaction {
       return rowsOf(await trx.executeQuery(compiled as never));
     },
   };
+}
+
+/** A database of Kysely. */
+export interface KyselyDatabase<Tx> {
+  transaction(): KyselyTransactionBuilder<Tx>;
+}
+
+interface KyselyTransactionBuilder<Tx> {
+  setIsolationLevel(level: Isolation): KyselyTransactionBuilder<Tx>;
+  execute<T>(work: (trx: Tx) => Promise<T>): Promise<T>;
+}
+
+/**
+ * Transactions of Kysely.
+ * @throws {PawlError} `INVALID_OPTION`
+ * @example
+ * await ctx.transaction("record", async (trx) => {
+ *   await trx.insertInto("orders").values({ id: 9182 }).execute();
+ * }, { on: withKysely(db) });
+ */
+export function withKysely<Tx extends KyselyTransaction>(
+  db: KyselyDatabase<Tx>,
+  options: TransactorOptions = {},
+): Transactor<Tx> {
+  return createTransactor<Tx>("withKysely", options, (work, { isolation } = {}) => {
+    const builder =
+      isolation === undefined ? db.transaction() : db.transaction().setIsolationLevel(isolation);
+    return builder.execute((trx) => work(trx, fromKysely(trx)));
+  });
 }

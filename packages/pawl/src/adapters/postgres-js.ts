@@ -1,4 +1,6 @@
 import { invalidTransaction, type Transaction } from "../core/transaction.ts";
+import type { BeginOptions, Transactor } from "../core/transactor.ts";
+import { createTransactor, type TransactorOptions } from "./create-transactor.ts";
 import { rowsOf } from "./rows-of.ts";
 
 /** What `sql.begin` of postgres.js gives. */
@@ -24,4 +26,38 @@ export function fromPostgresJs(sql: PostgresJsTransaction): Transaction {
       return rowsOf(await sql.unsafe(text, values as never));
     },
   };
+}
+
+/** What the `postgres` function makes. */
+export interface PostgresJsDatabase<Tx> {
+  begin<T>(options: string, work: (sql: Tx) => Promise<T>): Promise<unknown>;
+}
+
+/**
+ * Transactions of postgres.js.
+ * @throws {PawlError} `INVALID_OPTION`
+ * @example
+ * await ctx.transaction("record", async (sql) => {
+ *   await sql`insert into orders (id) values (9182)`;
+ * }, { on: withPostgresJs(sql) });
+ */
+export function withPostgresJs<Tx extends PostgresJsTransaction>(
+  sql: PostgresJsDatabase<Tx>,
+  options: TransactorOptions = {},
+): Transactor<Tx> {
+  return createTransactor<Tx>(
+    "withPostgresJs",
+    options,
+    async <T>(
+      work: (tx: Tx, handle: Transaction) => Promise<T>,
+      { isolation }: BeginOptions = {},
+    ): Promise<T> => {
+      // It resolves arrays that the work answers, as if they were queries.
+      const answers: T[] = [];
+      await sql.begin(isolation === undefined ? "" : `isolation level ${isolation}`, async (tx) => {
+        answers.push(await work(tx, fromPostgresJs(tx)));
+      });
+      return answers[0] as T;
+    },
+  );
 }

@@ -1,4 +1,6 @@
 import { invalidTransaction, type Transaction } from "../core/transaction.ts";
+import type { Isolation, Transactor } from "../core/transactor.ts";
+import { createTransactor, type TransactorOptions } from "./create-transactor.ts";
 import { rowsOf } from "./rows-of.ts";
 
 /** What `prisma.$transaction(async (tx) => …)` gives. */
@@ -26,3 +28,42 @@ export function fromPrisma(tx: PrismaTransaction): Transaction {
     },
   };
 }
+
+/** A client of Prisma. */
+export interface PrismaDatabase<Tx> {
+  $transaction<T>(work: (tx: Tx) => Promise<T>, options?: never): Promise<T>;
+}
+
+/** As Prisma counts, from when a connection is there. */
+export interface PrismaTransactorOptions extends TransactorOptions {
+  /** How long the function may take, in ms: Prisma's own `timeout`. Default: Prisma's, 5,000. */
+  readonly timeout?: number;
+}
+
+/**
+ * Interactive transactions of Prisma.
+ * @throws {PawlError} `INVALID_OPTION`
+ * @example
+ * await ctx.transaction("record", (tx) => tx.order.create({ data: { id: 9182 } }), { on: withPrisma(prisma) });
+ */
+export function withPrisma<Tx extends PrismaTransaction>(
+  prisma: PrismaDatabase<Tx>,
+  options: PrismaTransactorOptions = {},
+): Transactor<Tx> {
+  const { timeout, ...rest } = options;
+  const begin: Transactor<Tx>["begin"] = (work, { isolation } = {}) => {
+    const isolationLevel = isolation === undefined ? undefined : isolationLevels[isolation];
+    const given = {
+      ...(isolationLevel !== undefined && { isolationLevel }),
+      ...(timeout !== undefined && { timeout }),
+    };
+    return prisma.$transaction((tx) => work(tx, fromPrisma(tx)), given as never);
+  };
+  return createTransactor<Tx>("withPrisma", rest, begin);
+}
+
+const isolationLevels: Readonly<Record<Isolation, string>> = {
+  "read committed": "ReadCommitted",
+  "repeatable read": "RepeatableRead",
+  serializable: "Serializable",
+};

@@ -1,4 +1,6 @@
 import { invalidTransaction, type Transaction } from "../core/transaction.ts";
+import type { Transactor } from "../core/transactor.ts";
+import { createTransactor, type TransactorOptions } from "./create-transactor.ts";
 import { rowsOf } from "./rows-of.ts";
 
 /** The manager that `dataSource.transaction` of TypeORM gives, or a query runner that has begun one. */
@@ -25,4 +27,30 @@ export function fromTypeOrm(manager: TypeOrmTransaction): Transaction {
       return rowsOf(await manager.query(text, values as never));
     },
   };
+}
+
+/** A data source of TypeORM. */
+export interface TypeOrmDatabase<Tx> {
+  transaction<T>(work: (manager: Tx) => Promise<T>): Promise<T>;
+  transaction<T>(isolation: never, work: (manager: Tx) => Promise<T>): Promise<T>;
+}
+
+/**
+ * Transactions of TypeORM.
+ * @throws {PawlError} `INVALID_OPTION`
+ * @example
+ * await ctx.transaction("record", async (manager) => {
+ *   await manager.insert(Order, { id: 9182 });
+ * }, { on: withTypeOrm(dataSource) });
+ */
+export function withTypeOrm<Tx extends TypeOrmTransaction>(
+  dataSource: TypeOrmDatabase<Tx>,
+  options: TransactorOptions = {},
+): Transactor<Tx> {
+  return createTransactor<Tx>("withTypeOrm", options, (work, { isolation } = {}) => {
+    const act = (manager: Tx): ReturnType<typeof work> => work(manager, fromTypeOrm(manager));
+    return isolation === undefined
+      ? dataSource.transaction(act)
+      : dataSource.transaction(isolation.toUpperCase() as never, act);
+  });
 }

@@ -7,6 +7,7 @@ const eventKinds = [
   "step_failed",
   "step_retried",
   "step_progressed",
+  "commit_lost",
   "timer_set",
   "timer_fired",
   "signal_received",

@@ -48,6 +48,7 @@ export function meaningOf({
       return { family: "stream", key: name, isAnswer: true };
     case "withdrawn":
       return { family: familyWithdrawn(data), key: name, isAnswer: false };
+    case "commit_lost":
     case "patched":
     case "cancel_requested":
     case "paused":

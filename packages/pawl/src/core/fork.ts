@@ -110,6 +110,7 @@ function isAboutRun(kind: EventKind): boolean {
     case "paused":
     case "resumed":
     case "blocked":
+    case "commit_lost":
     case "attempt_failed":
     case "attempt_crashed":
     case "rescheduled":

@@ -27,6 +27,34 @@ export function invalidTransaction(
   return new PawlError("INVALID_TRANSACTION", message, details, options);
 }
 
+/** What a statement answers whose one column is a text named `answer`: null where it answers no row. */
+export async function findAnswer(
+  tx: Transaction,
+  text: string,
+  values: readonly unknown[],
+): Promise<string | null> {
+  const answer: unknown = await tx.query(text, [...values]);
+  const rows = typeof answer === "object" && answer !== null && "rows" in answer ? answer.rows : null;
+  const [row] = Array.isArray(rows) ? (rows as readonly unknown[]) : [null];
+  if (row === undefined) return null;
+  if (typeof row === "object" && row !== null && "answer" in row && typeof row.answer === "string")
+    return row.answer;
+  throw unreadable();
+}
+
+/** The same for a statement that always answers one. */
+export async function readAnswer(tx: Transaction, text: string, values: readonly unknown[]): Promise<string> {
+  const answer = await findAnswer(tx, text, values);
+  if (answer === null) throw unreadable();
+  return answer;
+}
+
+function unreadable(): PawlError {
+  return invalidTransaction(
+    "The transaction's query(text, values) must resolve to { rows }, with a row as an object by its columns' names.",
+  );
+}
+
 function faultOf(tx: unknown): string | null {
   if ((typeof tx !== "object" && typeof tx !== "function") || tx === null)
     return "must be a transaction: a client of pg, or what a function of pawl/adapters makes.";

@@ -1,9 +1,9 @@
 import { PawlError } from "../core/error.ts";
-import { invalidTransaction, type Transaction } from "../core/transaction.ts";
+import { wrappedState } from "../core/sql-state.ts";
+import { invalidTransaction, readAnswer, type Transaction } from "../core/transaction.ts";
 import type { CallersStore } from "../store/callers-store.ts";
 import type { TellAnswer } from "../store/message.ts";
 import { bindSchema, type SchemaName } from "./schema-name.ts";
-import { sqlState } from "./sql-error.ts";
 import type { Transition } from "./transition.ts";
 import { decodeCreated, type CreatedRow } from "./transitions/create-runs.ts";
 import {
@@ -23,20 +23,11 @@ import {
 /** The store inside a caller's transaction: uses that connection and no other. */
 export function createCallersStore(tx: Transaction, schema: SchemaName, clock: string): CallersStore {
   const ask = async (statement: Transition, values: readonly unknown[]): Promise<string> => {
-    let answer: unknown;
     try {
-      answer = await tx.query(bindSchema(statement.text, schema, clock), [...values]);
+      return await readAnswer(tx, bindSchema(statement.text, schema, clock), values);
     } catch (error) {
       throw translateInTransaction(error, statement, schema);
     }
-    const rows = typeof answer === "object" && answer !== null && "rows" in answer ? answer.rows : null;
-    const [row] = Array.isArray(rows) ? (rows as readonly unknown[]) : [];
-    if (typeof row === "object" && row !== null && "answer" in row && typeof row.answer === "string")
-      return row.answer;
-    throw invalidTransaction(
-      "The transaction's query(text, values) must resolve to { rows }, with a row as an object by its columns' names.",
-      { statement: statement.name },
-    );
   };
 
   return {
@@ -62,7 +53,7 @@ export function createCallersStore(tx: Transaction, schema: SchemaName, clock: s
  * Says what is wrong with the transaction, where that is it. All else stays the driver's own error: whoever began the
  * transaction looks for its SQLSTATE, as in trying again after a serialization failure.
  */
-function translateInTransaction(error: unknown, statement: Transition, schema: SchemaName): unknown {
+export function translateInTransaction(error: unknown, statement: Transition, schema: SchemaName): unknown {
   const state = wrappedState(error);
   const details = { statement: statement.name, sqlState: state, schema: schema.name };
   const options = { cause: error };
@@ -98,25 +89,4 @@ function translateInTransaction(error: unknown, statement: Transition, schema: S
     default:
       return error;
   }
-}
-
-/** Libraries wrap what their driver threw, each in its own way, and may have codes of their own: the innermost is the server's. */
-function wrappedState(error: unknown): string | null {
-  let innermost: string | null = null;
-  const layers: unknown[] = [error];
-  for (const layer of layers) {
-    if (typeof layer !== "object" || layer === null || layers.length > 20) continue;
-    const { cause, driverError, meta, driverAdapterError, originalCode } = layer as Layer;
-    innermost = sqlState({ code: originalCode }) ?? sqlState(layer) ?? innermost;
-    layers.push(cause, driverError, meta, driverAdapterError);
-  }
-  return innermost;
-}
-
-interface Layer {
-  readonly cause?: unknown;
-  readonly driverError?: unknown;
-  readonly meta?: unknown;
-  readonly driverAdapterError?: unknown;
-  readonly originalCode?: unknown;
 }

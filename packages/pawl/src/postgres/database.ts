@@ -98,7 +98,7 @@ function assertOwnTransaction(client: pg.PoolClient): void {
 }
 
 /** A half-open connection never answers, not even to a goodbye: cut it. */
-function destroySocket(client: pg.PoolClient): void {
+export function destroySocket(client: pg.PoolClient): void {
   const { connection } = client as { readonly connection?: { readonly stream?: { destroy(): void } } };
   connection?.stream?.destroy();
 }

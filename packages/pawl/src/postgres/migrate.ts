@@ -1,10 +1,11 @@
 import pg from "pg";
 import { PawlError } from "../core/error.ts";
+import { sqlState } from "../core/sql-state.ts";
 import type { Timers } from "../core/timers.ts";
 import { borrowClient } from "./borrow-client.ts";
 import { type Migration, migrations } from "./migrations.generated.ts";
 import { bindSchema, type SchemaName } from "./schema-name.ts";
-import { isBlocked, sqlState, translateError } from "./sql-error.ts";
+import { isBlocked, translateError } from "./sql-error.ts";
 
 export interface MigrateOptions {
   /** Only check: throw unless the schema is exactly what this library needs. Default false. */

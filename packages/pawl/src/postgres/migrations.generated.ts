@@ -199,8 +199,8 @@ create table {schema}.event (
   notes           json,
   primary key (run_id, seq, shard),
   check (seq > 0),
-  check (kind in ('step_intended', 'step_completed', 'step_failed', 'step_retried', 'step_progressed', 'timer_set',
-    'timer_fired', 'signal_received', 'child_started', 'child_ended', 'withdrawn', 'patched', 'published', 'update_received',
+  check (kind in ('step_intended', 'step_completed', 'step_failed', 'step_retried', 'step_progressed', 'commit_lost',
+    'timer_set', 'timer_fired', 'signal_received', 'child_started', 'child_ended', 'withdrawn', 'patched', 'published', 'update_received',
     'update_answered', 'stream_written', 'cancel_requested', 'paused', 'resumed', 'blocked', 'attempt_failed',
     'attempt_crashed', 'input_parsed', 'rescheduled', 'undo_began', 'undo_retried', 'undo_completed', 'undo_failed',
     'forked', 'redriven', 'continued', 'completed', 'failed', 'cancelled', 'timed_out', 'expired'))
@@ -2465,6 +2465,7 @@ begin
     when 'step_failed' then 'step ' || p_name || ' failed' || v_why
     when 'step_retried' then 'step ' || p_name || ' is tried again at ' || {schema}.instant_text_v1(p_due_at) || v_why
     when 'step_progressed' then 'step ' || p_name || ' said how far it has come'
+    when 'commit_lost' then 'transaction ' || p_name || ' did not commit, and is tried again'
     when 'timer_set' then case when {schema}.is_timeout_v1(p_name) then p_name || ' is waited for until '
                                else p_name || ' until ' end || {schema}.instant_text_v1(p_due_at)
     when 'timer_fired' then case when {schema}.is_timeout_v1(p_name) then p_name || ' did not come in time'
@@ -4326,6 +4327,90 @@ begin
       using errcode = 'PW006', detail = 'RUN_ENDED';
   end if;
   return (v_answer ->> 'owner_id')::uuid;
+end
+$$;
+`,
+  },
+  {
+    version: 15,
+    name: "transaction",
+    transaction: true,
+    breaking: false,
+    sql: `-- ctx.transaction: a step's record commits together with what its function wrote, in the user's own transaction.
+
+-- The first statement of such a transaction. Marks it, so that record_in_transaction knows it again: a function that ends the
+-- transaction by itself would have its record committed apart from what it wrote. Answers 'open', or 'lost' for a run that is
+-- not held so. p_idle: how long the session may idle between the function's own statements, unless it may less already.
+-- Locks: nothing. Index: lease_pkey.
+create function {schema}.open_transaction_v1(
+  p_token text, p_shard smallint, p_worker uuid, p_run uuid, p_epoch integer, p_idle interval)
+returns text
+language plpgsql
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+begin
+  perform set_config('pawl.transaction', p_token, true);
+  perform {schema}.limit_idling_v1(p_idle);
+  return case when exists (select 1 from {schema}.lease l
+                            where l.shard = p_shard and l.run_id = p_run and l.epoch = p_epoch
+                              and (l.worker_id = p_worker) is true)
+              then 'open' else 'lost' end;
+end
+$$;
+
+-- Until the transaction ends, its session may idle for so long at most; null: as long as it may already.
+create function {schema}.limit_idling_v1(p_idle interval)
+returns void
+language plpgsql
+as $$
+declare
+  v_idle interval := current_setting('idle_in_transaction_session_timeout')::interval;
+begin
+  if p_idle is not null and (v_idle = interval '0' or v_idle > p_idle) then
+    perform set_config('idle_in_transaction_session_timeout', (extract(epoch from p_idle) * 1000)::integer::text, true);
+  end if;
+end
+$$;
+
+-- The last statement before COMMIT: appends one fact, under the fence. Answers, as one text, {"told", "now_ms"}, or
+-- 'lost':    the lease is gone;
+-- 'late':    the history has gone on: this transaction was given up before;
+-- 'outside': this is not the transaction that was opened.
+-- From here on the lease is locked: a process that is stopped before its COMMIT keeps others waiting for 5 s at most.
+-- Locks: the lease row. Index: lease_pkey, event_pkey.
+create function {schema}.record_in_transaction_v1(
+  p_token text, p_shard smallint, p_worker uuid, p_run uuid, p_epoch integer, p_seq integer, p_kind text, p_name text,
+  p_attempt integer, p_began_ms float8, p_data text, p_notes text)
+returns text
+language plpgsql
+set search_path = pg_catalog
+set lock_timeout = '5s'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+declare
+  v_now timestamptz;
+begin
+  if current_setting('pawl.transaction', true) is distinct from p_token then
+    return 'outside';
+  end if;
+  perform {schema}.limit_idling_v1(interval '5 seconds');
+  if cardinality({schema}.lock_leases_v1(p_shard, p_worker, array[p_run], array[p_epoch])) = 0 then
+    return 'lost';
+  end if;
+  if exists (select 1 from {schema}.event e
+              where e.shard = p_shard and e.run_id = p_run and e.seq >= p_seq
+             offset 0) then
+    return 'late';
+  end if;
+  v_now := {clock};
+  perform {schema}.append_events_v1(p_shard, v_now, p_worker, null, array[p_run], array[p_seq], array[p_kind], array[p_name],
+                                    array[p_attempt], array[p_began_ms], null, null, array[p_data], array[p_notes], null);
+  return (select json_build_object('told', l.told, 'now_ms', floor(extract(epoch from v_now) * 1000))::text
+            from {schema}.lease l
+           where l.shard = p_shard and l.run_id = p_run);
 end
 $$;
 `,

@@ -8,6 +8,7 @@ import { delay, type Timers } from "../core/timers.ts";
 import type { Transaction } from "../core/transaction.ts";
 import type { CallersStore } from "../store/callers-store.ts";
 import type { Hint } from "../store/hint.ts";
+import type { HolderTransactions } from "../store/holder-transactions.ts";
 import type { Ending, Lease, ParkAnswer, Parking, RecordAnswer, Recording } from "../store/lease.ts";
 import type { Message, NewMessage, TellAnswer } from "../store/message.ts";
 import type { CreateAnswer, FoundEnd, NewRun } from "../store/run-record.ts";
@@ -17,6 +18,7 @@ import { createCallersStore } from "./callers-store.ts";
 import { createDatabase, type Row } from "./database.ts";
 import { examineServer } from "./examine.ts";
 import { createGroupCommit } from "./group-commit.ts";
+import { createHolderTransactions } from "./holder-transactions.ts";
 import { createListener, type Listener, type ListenState } from "./listener.ts";
 import { type MigrateAnswer, type MigrateOptions, latestVersion, migrate } from "./migrate.ts";
 import { databaseClock, schemaName } from "./schema-name.ts";
@@ -83,6 +85,8 @@ export interface PostgresStoreOptions {
 export interface PostgresStore extends Store {
   /** The store inside a transaction of the caller's. */
   within(tx: Transaction): CallersStore;
+  /** What holders do inside a transaction of their user's. */
+  readonly transactions: HolderTransactions;
   migrate(options?: MigrateOptions): Promise<MigrateAnswer>;
   /** False while notifications do not arrive and only polling works. */
   isListening(): boolean;
@@ -110,6 +114,15 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
   const vitalPool = options.pool === undefined ? pool : new pg.Pool({ ...poolConfig(pool), max: 2 });
   if (vitalPool !== pool) vitalPool.on("error", onPoolError);
   const vital = createDatabase({ pool: vitalPool, schema, clock, queryTimeoutMs, timers });
+  const transactions = createHolderTransactions({
+    // A transaction waits for its run's other writes: on the same connections they would wait for each other.
+    pool: () => new pg.Pool(poolConfig(pool)),
+    onPoolError,
+    schema,
+    clock,
+    timers,
+    queryTimeoutMs,
+  });
   const subscribers = new Set<(hint: Hint) => void>();
   const listener = options.listen === false ? null : createHintListener();
   let isClosed = false;
@@ -369,6 +382,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       if (!isClosed) listener?.start();
       return () => subscribers.delete(subscriber);
     },
+    transactions,
     within: (tx) => createCallersStore(tx, schema, clock),
     migrate: (migrateOptions) =>
       migrate({ pool, schema, clock, timers, pause: (ms) => delay(timers, ms) }, migrateOptions),
@@ -382,6 +396,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       if (isClosed) return;
       isClosed = true;
       await listener?.stop();
+      await transactions.close();
       if (vitalPool !== pool) await vitalPool.end();
       // Connections of ours may die while they are closed: their errors are heard until the end, and after.
       if (options.pool === undefined) await pool.end();

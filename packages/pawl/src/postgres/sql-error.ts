@@ -1,4 +1,5 @@
 import { PawlError } from "../core/error.ts";
+import { sqlState } from "../core/sql-state.ts";
 
 /**
  * What an error from the driver means for a call:
@@ -7,12 +8,6 @@ import { PawlError } from "../core/error.ts";
  * - `final`: repeating it cannot help.
  */
 export type SqlFailure = "item" | "unavailable" | "final";
-
-/** The server's code for the error, if it came from there. The system has codes of five letters too: `EPIPE`. */
-export function sqlState(error: unknown): string | null {
-  if (typeof error !== "object" || error === null || !("code" in error) || "syscall" in error) return null;
-  return typeof error.code === "string" && /^[0-9A-Z]{5}$/.test(error.code) ? error.code : null;
-}
 
 const blockedStates = new Set(["55P03", "40P01", "40001"]);
 /**

@@ -9,9 +9,11 @@ import type {
   UpdateSchemas,
   WorkflowRef,
 } from "../core/workflow-ref.ts";
+import type { OwnTransaction } from "../store/holder-transactions.ts";
 import type { ContinueOptions } from "./continue-as.ts";
 import type { StepContext } from "./step-context.ts";
 import type { StepOptions } from "./step-options.ts";
+import type { TransactionOptions } from "./transaction-options.ts";
 
 /** Which run the code is in. */
 export interface RunIdentity {
@@ -98,6 +100,22 @@ export interface Context<
     name: string,
     call: (step: StepContext) => T | Promise<T>,
     options?: StepOptions<NoInfer<T>>,
+  ): Promise<T>;
+  /**
+   * Calls the function in a transaction, and commits what it wrote together with the step's record: exactly once. It may be
+   * called again, after a conflict, a lost connection or a crash, but then the transaction before was rolled back. So let it
+   * do nothing but query. What it returns is recorded as a step's result is, and shares their names.
+   * @throws {PawlError} `TRANSACTION_ABORTED` if a query failed and the function went on, `INVALID_TRANSACTION`,
+   *   `SCHEMA_MISSING` if `on` leads to another database
+   * @example
+   * await ctx.transaction("record", async (tx) => {
+   *   await tx.query("insert into orders (id) values ($1)", [9182]);
+   * });
+   */
+  transaction<T, Tx = OwnTransaction>(
+    name: string,
+    call: (tx: Tx, step: StepContext) => T | Promise<T>,
+    options?: TransactionOptions<Tx>,
   ): Promise<T>;
   /** Waits, without a process if it takes long. */
   sleep(duration: Duration): Promise<void>;

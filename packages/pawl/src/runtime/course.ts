@@ -26,6 +26,7 @@ import { createRunLog, unwatched } from "./run-log.ts";
 import { createScope } from "./scope.ts";
 import type { UndoTerms } from "./step-options.ts";
 import type { Streams } from "./streams.ts";
+import type { Transact } from "./transactions.ts";
 import { createUpdateHandlers } from "./updates.ts";
 
 export interface CourseParts extends Omit<EndingParts, "absorb" | "handledFailures" | "undos"> {
@@ -36,6 +37,7 @@ export interface CourseParts extends Omit<EndingParts, "absorb" | "handledFailur
   readonly restGraceMs: number;
   readonly parkGraceMs: number;
   readonly cancelRecorded: () => void;
+  readonly transact: Transact;
   readonly watch?: Watch | undefined;
 }
 
@@ -199,6 +201,7 @@ export class Course {
         return new Promise(() => {});
       },
       payloads,
+      transact: this.#parts.transact,
       adopt: (promise: Promise<unknown>, branch: Branch) => this.#adopt(promise, branch),
       withdraw: (branch: Branch) => this.#withdraw(branch),
     };

@@ -40,6 +40,12 @@ import type { Branch, ChildTerms, TimerTerms } from "./request.ts";
 import type { Scope } from "./scope.ts";
 import type { StepContext } from "./step-context.ts";
 import { readStepOptions, type StepOptions } from "./step-options.ts";
+import {
+  readTransactionTerms,
+  type TransactionOptions,
+  type TransactionTerms,
+} from "./transaction-options.ts";
+import type { Transact } from "./transactions.ts";
 import type { UpdateHandlers } from "./updates.ts";
 
 export interface ContextParts {
@@ -58,6 +64,7 @@ export interface ContextParts {
   readonly adopt: (promise: Promise<unknown>, branch: Branch) => boolean;
   readonly withdraw: (branch: Branch) => void;
   readonly updates: UpdateHandlers;
+  readonly transact: Transact;
 }
 
 const latestInstant = 8.64e15;
@@ -160,6 +167,14 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
         if (typeof call !== "function") throw invalid(`The step "${name}" needs a function to call.`);
         const terms = readStepOptions(options);
         return ask({ family: "step", key: nextKey("step", name), call, terms });
+      }),
+    transaction: (name: string, work: TransactionTerms["call"], options: TransactionOptions<unknown> = {}) =>
+      request(() => {
+        assertName("step", name);
+        const { terms, ...transaction } = readTransactionTerms(name, work, options);
+        const key = nextKey("step", name);
+        const call = (step: StepContext): unknown => parts.transact(key, transaction, step);
+        return ask({ family: "step", key, call, terms });
       }),
     sleep: (duration: Duration) =>
       request(() => {

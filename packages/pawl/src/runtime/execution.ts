@@ -3,6 +3,7 @@ import type { Ids } from "../core/ids.ts";
 import { plainPayloads } from "../core/payloads.ts";
 import { presentLife } from "../core/present-life.ts";
 import type { Watch } from "../core/watch.ts";
+import type { HolderTransactions } from "../store/holder-transactions.ts";
 import type { ClaimedRun } from "../store/lease.ts";
 import { createBell } from "./bell.ts";
 import { Course } from "./course.ts";
@@ -13,6 +14,7 @@ import { createOrders } from "./orders.ts";
 import { createRunLog } from "./run-log.ts";
 import { createSteps, type RunningStep } from "./steps.ts";
 import { createStreams } from "./streams.ts";
+import { createTransactions } from "./transactions.ts";
 import type { Workflow } from "./workflow.ts";
 
 export type { Outcome } from "./ending.ts";
@@ -44,6 +46,8 @@ export interface ExecutionDeps extends HoldingParts {
   readonly ids: Ids;
   /** Looks over the code's shoulder. Default: nobody does. */
   readonly watch?: Watch | undefined;
+  /** What the store can do inside a user's transaction. Default: nothing. */
+  readonly transactions?: HolderTransactions | undefined;
   /** Resolves when everything that can go on without the outside world has done so. */
   readonly settle: () => Promise<void>;
   /** How long code that does not ask for what its history holds may take until it does. Default 2,000 ms. */
@@ -119,6 +123,7 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
       parkGraceMs: deps.parkGraceMs ?? 100,
       isReleasing: () => isReleasing,
       cancelRecorded: () => probe("cancel.recorded"),
+      transact: createTransactions({ ...deps, claimed, holding, log, payloads }),
     });
     return course.run();
   };

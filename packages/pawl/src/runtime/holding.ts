@@ -15,6 +15,7 @@ import type { Timers } from "../core/timers.ts";
 import type {
   ClaimedRun,
   Continuation,
+  Lease,
   NewEvent,
   ParkAnswer,
   Parking,
@@ -25,15 +26,17 @@ import type { Message } from "../store/message.ts";
 import type { NewRun, RunEnd } from "../store/run-record.ts";
 import type { NewStreamItem } from "../store/showing.ts";
 import type { Store } from "../store/store.ts";
+import { asRecorded, createEntry, type Entry } from "./entry.ts";
 import { createFactReport } from "./report-facts.ts";
 import { createStoreTime, type StoreTime } from "./store-time.ts";
+import { createTurns } from "./turns.ts";
 
 /** The run is held by somebody else, or by nobody: whoever meets this stops at once and in silence. */
 export class Lost extends Error {
   override readonly name = "Lost";
 }
 
-type Fact = Omit<NewEvent, "seq">;
+export type Fact = Omit<NewEvent, "seq">;
 /** Something to write to a stream, where it comes next. */
 type Writing = Omit<NewStreamItem, "position">;
 export type ParkTerms = Pick<Parking, "reason" | "dueAt" | "delayMs" | "wants" | "attemptFailed">;
@@ -43,6 +46,7 @@ export type ParkTerms = Pick<Parking, "reason" | "dueAt" | "delayMs" | "wants" |
  * under way, and go out together with the next; so at most one write per run is in flight.
  */
 export interface Holding {
+  readonly lease: Lease;
   readonly time: StoreTime;
   /** When it was taken, by the store's clock as far as it was known. */
   readonly heldSince: number;
@@ -82,6 +86,13 @@ export interface Holding {
   loadInput(): Promise<Payload | null>;
   /** Asks the store for its time. */
   lookAtClock(): Promise<void>;
+  /**
+   * Waits for the write in flight, and lets no other begin until the entry has ended: its fact is written in a transaction
+   * of the user's. @throws {TurnMissed} after 10 s, so that two that wait for each other go on
+   */
+  enter(fact: Fact, tookMs?: number): Promise<Entry>;
+  /** Makes sure that the store counts the run as held. */
+  confirm(): Promise<void>;
   /** From now on every call ends in `Lost`, those under way included. */
   drop(): void;
   readonly isHeld: boolean;
@@ -113,6 +124,7 @@ const mostFacts = 1_000;
 const mostBytes = 4_000_000;
 /** What a fact takes in memory beside its payload. */
 const bytesOfFact = 300;
+const longestTurnMs = 10_000;
 const firstPauseMs = 100;
 const longestPauseMs = 5_000;
 
@@ -125,6 +137,9 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
   const report = emit && createFactReport(emit, claimed, workerId, () => time.estimate(), payloads);
   let gathered: Gathered[] = [];
   let gatheredBytes = 0;
+  /** Facts that came into the history in a transaction of the user's, and that nobody has been told of yet. */
+  let arrived: RunEvent[] = [];
+  const turns = createTurns(timers);
   let lastSeq = claimed.lastSeq;
   let heldSince = time.estimate();
   let bytes = 0;
@@ -219,6 +234,13 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       new PawlError("RUN_ENDED", `Run ${lease.runId} is no longer executed.`, { runId: lease.runId }),
     );
 
+  /** Facts are numbered when they are written: one whose transaction rolls back leaves no gap. */
+  const number = (gathered: Gathered): Numbered => {
+    if (gathered.fact === null) return { ...gathered, event: null };
+    lastSeq += 1;
+    return { ...gathered, event: { seq: lastSeq, ...gathered.fact } };
+  };
+
   /** Sends the oldest facts that have gathered. What comes in meanwhile waits for the next write. */
   const write = async <A>(
     at: "record" | "park" | "end",
@@ -226,7 +248,21 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     tell?: (answer: A) => void,
     nextDelayMs: number | null = null,
   ): Promise<Written<A>> => {
-    const batch = takeGathered(at !== "record");
+    const endTurn = await turns.take();
+    try {
+      return await writeInTurn(at, send, tell, nextDelayMs);
+    } finally {
+      endTurn();
+    }
+  };
+
+  const writeInTurn = async <A>(
+    at: "record" | "park" | "end",
+    send: (recording: Recording) => Promise<A>,
+    tell: ((answer: A) => void) | undefined,
+    nextDelayMs: number | null,
+  ): Promise<Written<A>> => {
+    const batch = takeGathered(at !== "record").map(number);
     const events = batch.flatMap(({ event }) => event ?? []);
     const children = batch.flatMap(({ child }) => child ?? []);
     const written = batch.some(({ writing }) => writing !== undefined) ? await placed(batch) : null;
@@ -245,21 +281,34 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     const { answer, isRepeated } = await persist(() => send(recording), answered);
     if (written !== null) finishWriting(batch);
     probe(`${at}.after`);
-    return { answer, isRepeated, sent: events };
+    return { answer, isRepeated, sent: events, arrived: takeArrived() };
+  };
+
+  const takeArrived = (): readonly RunEvent[] => {
+    const taken = arrived;
+    arrived = [];
+    return taken;
   };
 
   const absorb = async (written: Written<RecordAnswer>): Promise<readonly RunEvent[]> => {
-    const { answer, isRepeated, sent } = written;
+    const { answer, isRepeated, sent, arrived } = written;
     time.learn(answer.now);
     isTold ||= answer.told;
-    if (sent.length === 0) return [];
+    const [first] = sent;
+    if (first === undefined) return arrived;
+    if (!isRepeated) return [...arrived, ...sent.map((event) => asRecorded(event, answer))];
     // An earlier try may have been the one that counted, at its own instant, which the answer does not tell.
-    if (isRepeated)
-      return (await persist(() => store.loadHistory(lease.runId, (sent[0]?.seq ?? 1) - 1))).answer;
-    return sent.map((event) => asRecorded(event, answer));
+    const recorded = await loadFrom(first.seq);
+    return [...arrived, ...recorded.slice(0, sent.length)];
   };
 
+  const loadFrom = async (seq: number): Promise<readonly RunEvent[]> =>
+    (await persist(() => store.loadHistory(lease.runId, seq - 1))).answer;
+
   return {
+    get lease() {
+      return lease;
+    },
     time,
     get heldSince() {
       return heldSince;
@@ -268,30 +317,30 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       return bytes;
     },
     get hasFacts() {
-      return gathered.length > 0;
+      return gathered.length > 0 || arrived.length > 0;
     },
     get hasPressing() {
-      return gathered.some(({ event }) => event?.kind !== "patched");
+      return gathered.some(({ fact }) => fact?.kind !== "patched") || arrived.length > 0;
     },
     get hasAnswers() {
-      return gathered.some(
-        ({ event }) =>
-          event !== null && (event.kind === "cancel_requested" || meaningOf(event)?.isAnswer === true),
+      return (
+        arrived.length > 0 ||
+        gathered.some(
+          ({ fact }) =>
+            fact !== null && (fact.kind === "cancel_requested" || meaningOf(fact)?.isAnswer === true),
+        )
       );
     },
     get hasTooMany() {
       return gathered.length >= mostFacts || gatheredBytes >= mostBytes;
     },
     add(fact, child, tookMs) {
-      lastSeq += 1;
       const size = sizeOf(fact.data) + sizeOf(child?.input ?? null);
-      gathered.push({ event: { seq: lastSeq, ...fact }, child, tookMs, size });
+      gathered.push({ fact, child, tookMs, size });
       gatheredBytes += size;
     },
     write(terms, fact) {
       if (over !== null) return Promise.reject(over);
-      if (fact !== undefined) lastSeq += 1;
-      const event = fact === undefined ? null : { seq: lastSeq, ...fact };
       const size = sizeOf(terms.data) + 100;
       gatheredBytes += size;
       return new Promise((resolve, reject) => {
@@ -301,13 +350,17 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
           else reject(error);
         };
         writers.add(settle);
-        gathered.push({ event, child: undefined, tookMs: undefined, size, writing: { terms, settle } });
+        const writing = { terms, settle };
+        gathered.push({ fact: fact ?? null, child: undefined, tookMs: undefined, size, writing });
       });
     },
-    record: async () => absorb(await write("record", (recording) => store.record(recording))),
+    async record() {
+      if (gathered.length === 0 && arrived.length > 0) return takeArrived();
+      return absorb(await write("record", (recording) => store.record(recording)));
+    },
     async park(terms) {
-      const parking = { ...terms, lastSeq };
-      const send = (recording: Recording): Promise<ParkAnswer> => store.park({ ...recording, ...parking });
+      const send = (recording: Recording): Promise<ParkAnswer> =>
+        store.park({ ...recording, ...terms, lastSeq });
       const tell = (answer: ParkAnswer): void => {
         if (answer.outcome === "parked") report?.parked(terms, answer);
       };
@@ -373,6 +426,39 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     async lookAtClock() {
       time.learn((await persist(() => store.now())).answer);
     },
+    async enter(fact, tookMs) {
+      const endTurn = await turns.takeWithin(longestTurnMs);
+      try {
+        assertHeld();
+      } catch (error) {
+        endTurn();
+        throw error;
+      }
+      const event = { seq: lastSeq + 1, ...fact };
+      return createEntry({
+        lease,
+        event,
+        record: async (marker) => {
+          await persist(() => store.record({ lease, events: [marker], children: [] }));
+        },
+        load: () => loadFrom(event.seq),
+        learn(answer) {
+          time.learn(answer.now);
+          isTold ||= answer.told;
+        },
+        arrived(recorded) {
+          report?.recorded([{ event, tookMs }], null);
+          arrived.push(recorded);
+        },
+        ended(isTaken) {
+          if (isTaken) lastSeq = event.seq;
+          endTurn();
+        },
+      });
+    },
+    async confirm() {
+      await persist(() => store.record({ lease, events: [], children: [] }));
+    },
     drop() {
       isDropped = true;
       endWriting(new LeaseLostError(lease.runId, lease.epoch));
@@ -391,12 +477,16 @@ function idForChild(childId: RunId, parentId: RunId): string {
 
 interface Gathered {
   /** Null for what a step writes to a stream. */
-  readonly event: NewEvent | null;
+  readonly fact: Fact | null;
   readonly child: NewRun | undefined;
   readonly tookMs: number | undefined;
   readonly writing?: { readonly terms: Writing; readonly settle: (error: PawlError | null) => void };
   /** About how many bytes it adds to a write. */
   readonly size: number;
+}
+
+interface Numbered extends Gathered {
+  readonly event: NewEvent | null;
 }
 
 function sizeOf(payload: Payload | null): number {
@@ -407,18 +497,6 @@ interface Written<A> {
   readonly answer: A;
   readonly isRepeated: boolean;
   readonly sent: readonly NewEvent[];
-}
-
-function asRecorded(event: NewEvent, answer: RecordAnswer): RunEvent {
-  return {
-    seq: event.seq,
-    kind: event.kind,
-    at: answer.now,
-    name: event.name,
-    attempt: event.attempt ?? null,
-    beganAt: event.beganAt ?? null,
-    dueAt: answer.dueAt.get(event.seq) ?? event.dueAt ?? null,
-    workerId: null,
-    data: event.data,
-  };
+  /** What had come into the history before, in transactions of the user's. */
+  readonly arrived: readonly RunEvent[];
 }

@@ -13,6 +13,7 @@ import type { ClaimedRun } from "../store/lease.ts";
 import type { Holding } from "./holding.ts";
 import { planNextAttempt } from "./next-attempt.ts";
 import type { StepRequest } from "./request.ts";
+import { Settled } from "./settled.ts";
 import { beginAttempt, type AttemptEnd, type StepAttempt } from "./step-attempt.ts";
 import type { StepContext } from "./step-context.ts";
 import { createStepPasts, describeIntent, markDoubtful, type StepPasts } from "./step-past.ts";
@@ -161,6 +162,7 @@ export function createSteps(parts: StepsParts): Steps {
   /** What the step returns is written down before the code sees it, so a result that cannot be is a failure. */
   const answer = (request: StepRequest, execution: Execution, result: unknown): void => {
     const { key } = request;
+    if (result instanceof Settled) return settle(request, execution, result);
     let data: Payload | null;
     try {
       data = payloads.encode(result, placeOf(key), `The result of step "${key}"`);
@@ -217,6 +219,13 @@ export function createSteps(parts: StepsParts): Steps {
   const encodeFailure = ({ key, terms }: StepRequest, error: unknown, isDoubtful: boolean): Payload => {
     const data = payloads.encodeError(error, placeOf(key));
     return isDoubtful && terms.undo !== null ? markDoubtful(data) : data;
+  };
+
+  /** It has taken care of its record. */
+  const settle = (request: StepRequest, execution: Execution, { fact }: Settled): void => {
+    if (fact !== null) return addAnswer(request, execution, fact.kind, fact.data);
+    leave(execution);
+    if (request.state === "issued") request.state = "answering";
   };
 
   const addAnswer = (

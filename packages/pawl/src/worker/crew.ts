@@ -10,6 +10,7 @@ import type { Watch } from "../core/watch.ts";
 import { createExecution } from "../runtime/execution.ts";
 import type { Workflow } from "../runtime/workflow.ts";
 import type { Hint } from "../store/hint.ts";
+import type { HolderTransactions } from "../store/holder-transactions.ts";
 import type { Lane } from "../store/lease.ts";
 import type { StoreClock } from "../store/store-clock.ts";
 import type { Store } from "../store/store.ts";
@@ -32,6 +33,8 @@ export interface WorkerDeps extends LoopSeams {
   readonly clock: Clock;
   readonly storeClock: StoreClock;
   readonly ids: Ids;
+  /** What the store can do inside a user's transaction. Default: nothing. */
+  readonly transactions?: HolderTransactions | undefined;
   readonly probe: Probe;
   /** Default: without a codec, up to 1 MiB. */
   readonly payloads?: Payloads;

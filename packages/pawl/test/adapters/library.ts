@@ -1,3 +1,4 @@
+import type { Transactor, TransactorOptions } from "../../src/adapters/index.ts";
 import type { Transaction } from "../../src/core/transaction.ts";
 
 /** What a user's code has in its hands inside a transaction of some library. */
@@ -15,6 +16,10 @@ export interface OpenTransaction {
 export interface OpenLibrary {
   /** Commits when the act returns and rolls back when it throws. */
   transaction(act: (open: OpenTransaction) => Promise<void>): Promise<void>;
+  /** For `ctx.transaction`. */
+  readonly transactor: (options?: TransactorOptions) => Transactor<unknown>;
+  /** Inserts a row of the user's own, in what `transactor` gives. */
+  readonly insert: (tx: unknown, id: number) => Promise<unknown>;
   /** Wraps a handle that is in no transaction. */
   wrapOutside(): Transaction;
   close(): Promise<void>;

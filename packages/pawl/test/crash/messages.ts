@@ -28,6 +28,8 @@ export type Report =
   /** A run's code was called: for the first time, or to be replayed. */
   | { readonly kind: "entered"; readonly runId: string }
   | { readonly kind: "aboutToWait"; readonly runId: string }
+  /** A transaction's function was called. */
+  | { readonly kind: "buying"; readonly runId: string; readonly step: string }
   /** SIGTERM has arrived. */
   | { readonly kind: "stopping" }
   /** Its worker has stopped. */

@@ -1,5 +1,6 @@
 // A process of its own, as a user would write it: it works when told, stops on SIGTERM, hurries on the second one.
 import pg from "pg";
+import { withPg } from "../../src/adapters/index.ts";
 import { createPawl, PawlError, type Log } from "../../src/index.ts";
 import { createLedger } from "./ledger.ts";
 import type { Command, LogLine, ProcessSettings, Report } from "./messages.ts";
@@ -30,6 +31,8 @@ const workflows = createWorkflows({
   ledger: createLedger(ledgerPool),
   entered: (runId) => report({ kind: "entered", runId }),
   aboutToWait: (runId) => report({ kind: "aboutToWait", runId }),
+  buying: (runId, step) => report({ kind: "buying", runId, step }),
+  foreign: withPg(ledgerPool, { foreign: true }),
 });
 const worker = pawl.worker({ ...settings.worker, workflows });
 

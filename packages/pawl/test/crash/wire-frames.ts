@@ -30,15 +30,28 @@ export class FrameReader {
   }
 }
 
-/** Which statement these messages execute: by its name or, where a pooler allows none, by the function it calls. */
-export function statementOf(frames: readonly Frame[]): string | null {
+/**
+ * Which statement these messages execute: by its name or, where a pooler allows none, by the function it calls; and those
+ * that begin and end transactions by their word.
+ * @param words of the statements that this connection has prepared, by name
+ */
+export function statementOf(frames: readonly Frame[], words: Map<string, string>): string | null {
+  const query = frames.find(({ type }) => type === "Q");
+  if (query !== undefined) return wordOf(query.bytes.toString("utf8", 5));
+  const parse = frames.find(({ type }) => type === "P");
+  const [prepared = "", text = ""] = parse?.bytes.toString("utf8", 5).split("\0") ?? [];
+  const word = wordOf(text);
+  if (word !== null) words.set(prepared, word);
   const bind = frames.find(({ type }) => type === "B");
   if (bind === undefined) return null;
   const portalEnd = bind.bytes.indexOf(0, 5);
   const name = bind.bytes.toString("utf8", portalEnd + 1, bind.bytes.indexOf(0, portalEnd + 1));
-  if (name !== "") return name;
-  const parse = frames.find(({ type }) => type === "P");
-  return parse === undefined ? null : (/(\w+)_v\d+\(/.exec(parse.bytes.toString("utf8"))?.[1] ?? null);
+  if (name !== "") return words.get(name) ?? name;
+  return word ?? /(\w+)_v\d+\(/.exec(text)?.[1] ?? null;
+}
+
+function wordOf(text: string): string | null {
+  return /^\s*(begin|commit|rollback)\b/i.exec(text)?.[1]?.toLowerCase() ?? null;
 }
 
 /** The first column of a DataRow in text form; null for SQL's null. */

@@ -48,6 +48,7 @@ export class WireLink {
   readonly #faults: Faults;
   readonly #requests = new FrameReader("client");
   readonly #answers = new FrameReader("server");
+  readonly #words = new Map<string, string>();
   /** The statement whose answer a fault may befall. */
   #watched: string | null = null;
   #answer: Frame[] = [];
@@ -74,7 +75,7 @@ export class WireLink {
 
   #pass(frames: readonly Frame[]): void {
     const letGo = (): void => void this.#server.write(joined(frames));
-    const statement = statementOf(frames);
+    const statement = statementOf(frames, this.#words);
     const armed = statement === null ? null : this.#faults.request(statement);
     if (armed !== null) {
       if (armed.fault.kind === "cut") this.#cut();

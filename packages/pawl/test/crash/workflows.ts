@@ -1,5 +1,13 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { ref, workflow, type Pawl, type RunHandle, type Workflow } from "../../src/index.ts";
+import {
+  ref,
+  workflow,
+  type Pawl,
+  type RunHandle,
+  type Transaction,
+  type Transactor,
+  type Workflow,
+} from "../../src/index.ts";
 import type { Ledger } from "./ledger.ts";
 
 // One folder of tests, several processes: workers make the workflows, tests know them by their refs.
@@ -26,6 +34,12 @@ interface ChainInput {
   readonly stepMs: number;
 }
 
+/** Transactions one after the other, in Pawl's database and in another by turns. */
+interface ShoppingInput {
+  readonly purchases: number;
+  readonly purchaseMs: number;
+}
+
 type Order = Workflow<OrderInput, OrderOutput>;
 type Part = Workflow<OrderInput, number>;
 type Chain = Workflow<ChainInput, readonly number[]>;
@@ -40,6 +54,7 @@ interface SagaInput {
   readonly diesIn: string;
 }
 type Narrator = Workflow<ChainInput, readonly number[]>;
+type Shopping = Workflow<ShoppingInput, readonly number[]>;
 
 export const order = ref<Order>("order", 1);
 export const chain = ref<Chain>("chain", 1);
@@ -49,6 +64,7 @@ export const poison = ref<Poison>("poison", 1);
 export const meeting = ref<Meeting>("meeting", 1);
 export const saga = ref<Saga>("saga", 1);
 export const narrator = ref<Narrator>("narrator", 1);
+export const shopping = ref<Shopping>("shopping", 1);
 
 export function expectedOutput(n: number): OrderOutput {
   return {
@@ -74,6 +90,10 @@ export interface World {
   readonly entered: (runId: string) => void;
   /** The run's next request is a wait for the signal `go`. */
   readonly aboutToWait: (runId: string) => void;
+  /** A transaction's function was called. */
+  readonly buying: (runId: string, step: string) => void;
+  /** Transactions in the ledger's database, which is taken for another than Pawl's. */
+  readonly foreign: Transactor<Transaction>;
 }
 
 export function createWorkflows(world: World): readonly Workflow[] {
@@ -89,6 +109,7 @@ export function createWorkflows(world: World): readonly Workflow[] {
     createMeeting(world),
     createSaga(world),
     createNarrator(world),
+    createShopping(world),
   ];
 }
 
@@ -236,6 +257,38 @@ function createNarrator({ ledger }: World): Narrator {
       await out.close();
       await ctx.waitForSignal("stop");
       return asked;
+    },
+  );
+}
+
+/** The user's table: a row for every purchase that has committed. */
+export const createPurchasesSql = `
+  create table if not exists public.purchase (run_id uuid not null, step text not null, pid integer not null);`;
+
+function createShopping({ buying, foreign }: World): Shopping {
+  return workflow(
+    { name: "shopping", version: 1, crashLimit },
+    async (ctx, { purchases, purchaseMs }: ShoppingInput) => {
+      const done: number[] = [];
+      for (let n = 1; n <= purchases; n++) {
+        const step = `buy-${n}`;
+        const buy = async (tx: Transaction): Promise<number> => {
+          buying(ctx.run.id, step);
+          await tx.query("insert into public.purchase (run_id, step, pid) values ($1, $2, $3)", [
+            ctx.run.id,
+            step,
+            process.pid,
+          ]);
+          await pause(purchaseMs);
+          return n;
+        };
+        done.push(
+          await (n % 2 === 1
+            ? ctx.transaction(step, (tx) => buy(tx as Transaction))
+            : ctx.transaction(step, buy, { on: foreign })),
+        );
+      }
+      return done;
     },
   );
 }

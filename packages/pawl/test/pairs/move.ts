@@ -1,5 +1,5 @@
 import type { RunId } from "../../src/core/ids.ts";
-import { sqlState } from "../../src/postgres/sql-error.ts";
+import { sqlState } from "../../src/core/sql-state.ts";
 import type { Transition } from "../../src/postgres/transition.ts";
 import { claimRuns, claimRunsValues, decodeClaim } from "../../src/postgres/transitions/claim-runs.ts";
 import * as control from "../../src/postgres/transitions/control.ts";

@@ -1,4 +1,4 @@
-import { sqlState } from "../../src/postgres/sql-error.ts";
+import { sqlState } from "../../src/core/sql-state.ts";
 import type { StoreSnapshot } from "../../src/store/snapshot.ts";
 import type { Lane } from "./lane.ts";
 import type { Move } from "./move.ts";

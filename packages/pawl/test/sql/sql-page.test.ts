@@ -53,6 +53,7 @@ describe("docs/sql.md", () => {
       step_failed: true,
       step_retried: true,
       step_progressed: true,
+      commit_lost: true,
       timer_set: true,
       timer_fired: true,
       signal_received: true,

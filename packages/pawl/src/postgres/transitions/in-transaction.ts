@@ -1,4 +1,5 @@
 import { shardOf } from "../../core/ids.ts";
+import type { Lease, NewEvent } from "../../store/lease.ts";
 import type { NewMessage } from "../../store/message.ts";
 import type { NewRun } from "../../store/run-record.ts";
 import { transition } from "../transition.ts";
@@ -32,4 +33,48 @@ export function createInTransactionValues(runs: readonly NewRun[]): readonly str
 export function tellInTransactionValues(message: NewMessage): readonly (string | null)[] {
   const { id, runId, topic, data, idempotencyKey } = message;
   return [String(shardOf(runId)), id, runId, topic, data?.json ?? null, data?.notes ?? null, idempotencyKey];
+}
+
+/** See migrations/0015_transaction.sql. */
+export const openTransaction = transition(
+  "open_transaction",
+  `select {schema}.open_transaction_v1(
+     $1::text, $2::text::smallint, $3::text::uuid, $4::text::uuid, $5::text::integer, $6::text::interval) as answer`,
+);
+
+/** See migrations/0015_transaction.sql. */
+export const recordInTransaction = transition(
+  "record_in_transaction",
+  `select {schema}.record_in_transaction_v1(
+     $1::text, $2::text::smallint, $3::text::uuid, $4::text::uuid, $5::text::integer, $6::text::integer, $7::text, $8::text,
+     $9::text::integer, $10::text::float8, $11::text, $12::text) as answer`,
+);
+
+export function openTransactionValues(
+  token: string,
+  lease: Lease,
+  idle: string | null,
+): readonly (string | null)[] {
+  return [...fenceValues(token, lease), idle];
+}
+
+export function recordInTransactionValues(
+  token: string,
+  lease: Lease,
+  { seq, kind, name, attempt, beganAt, data }: NewEvent,
+): readonly (string | null)[] {
+  const numbers = [attempt, beganAt].map((value) => (value === undefined ? null : String(value)));
+  return [
+    ...fenceValues(token, lease),
+    String(seq),
+    kind,
+    name,
+    ...numbers,
+    data?.json ?? null,
+    data?.notes ?? null,
+  ];
+}
+
+function fenceValues(token: string, { runId, epoch, workerId }: Lease): readonly string[] {
+  return [token, String(shardOf(runId)), workerId, runId, String(epoch)];
 }

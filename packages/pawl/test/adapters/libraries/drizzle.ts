@@ -3,7 +3,7 @@ import { integer, pgTable, type PgTransaction } from "drizzle-orm/pg-core";
 import { drizzle as drizzleOnPostgresJs } from "drizzle-orm/postgres-js";
 import pg from "pg";
 import postgres from "postgres";
-import { fromDrizzle, type Transaction } from "../../../src/adapters/index.ts";
+import { fromDrizzle, withDrizzle, type Transaction } from "../../../src/adapters/index.ts";
 import type { Library, OpenTransaction } from "../library.ts";
 
 const purchase = pgTable("purchase", { id: integer("id").primaryKey() });
@@ -25,9 +25,14 @@ export const drizzleWithPg: Library = {
   name: "Drizzle on node-postgres",
   hasSavepoints: true,
   async open(connectionString) {
-    const pool = new pg.Pool({ connectionString, max: 2 });
+    const pool = new pg.Pool({ connectionString, max: 3 });
+    pool.on("error", () => {});
+    // One that dies while it is lent says so, and unheard would end the process.
+    pool.on("connect", (client) => void client.on("error", () => {}));
     const db = drizzleOnPg(pool);
     return {
+      transactor: (options) => withDrizzle(db, options),
+      insert: (tx, id) => opened(fromDrizzle(tx as AnyTransaction), tx).insert(id),
       transaction: (act) => db.transaction((tx) => act(opened(fromDrizzle(tx), tx))),
       wrapOutside: () => fromDrizzle(db as unknown as AnyTransaction),
       close: () => pool.end(),
@@ -39,12 +44,14 @@ export const drizzleWithPostgresJs: Library = {
   name: "Drizzle on postgres.js",
   hasSavepoints: true,
   async open(url) {
-    const client = postgres(url, { max: 2 });
+    const client = postgres(url, { max: 3 });
     const db = drizzleOnPostgresJs(client);
     return {
+      transactor: (options) => withDrizzle(db, options),
+      insert: (tx, id) => opened(fromDrizzle(tx as AnyTransaction), tx).insert(id),
       transaction: (act) => db.transaction((tx) => act(opened(fromDrizzle(tx), tx))),
       wrapOutside: () => fromDrizzle(db as unknown as AnyTransaction),
-      close: () => client.end(),
+      close: () => client.end({ timeout: 1 }),
     };
   },
 };

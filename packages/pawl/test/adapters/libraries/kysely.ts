@@ -6,7 +6,7 @@ import {
   type Transaction,
 } from "kysely";
 import pg from "pg";
-import { fromKysely } from "../../../src/adapters/index.ts";
+import { fromKysely, withKysely } from "../../../src/adapters/index.ts";
 import type { Library, OpenTransaction } from "../library.ts";
 
 interface Tables {
@@ -38,12 +38,17 @@ function openedByHand(trx: ControlledTransaction<Tables>): OpenTransaction {
   };
 }
 
-const connect = (connectionString: string): Kysely<Tables> =>
-  new Kysely<Tables>({
-    dialect: new PostgresDialect({ pool: new pg.Pool({ connectionString, max: 2 }) }),
+const connect = (connectionString: string): Kysely<Tables> => {
+  const pool = new pg.Pool({ connectionString, max: 3 });
+  pool.on("error", () => {});
+  // One that dies while it is lent says so, and unheard would end the process.
+  pool.on("connect", (client) => void client.on("error", () => {}));
+  return new Kysely<Tables>({
+    dialect: new PostgresDialect({ pool }),
     // It renames the columns of every answer, of ours too.
     plugins: [new CamelCasePlugin()],
   });
+};
 
 export const kysely: Library = {
   name: "Kysely",
@@ -51,6 +56,8 @@ export const kysely: Library = {
   async open(url) {
     const db = connect(url);
     return {
+      transactor: (options) => withKysely(db, options),
+      insert: (tx, id) => opened(tx as Transaction<Tables>).insert(id),
       transaction: (act) => db.transaction().execute((trx) => act(opened(trx))),
       wrapOutside: () => fromKysely(db),
       close: () => db.destroy(),
@@ -64,6 +71,8 @@ export const kyselyByHand: Library = {
   async open(url) {
     const db = connect(url);
     return {
+      transactor: (options) => withKysely(db, options),
+      insert: (tx, id) => opened(tx as Transaction<Tables>).insert(id),
       async transaction(act) {
         const trx = await db.startTransaction().execute();
         try {

@@ -1,4 +1,5 @@
 import pg from "pg";
+import { withPg } from "../../../src/adapters/index.ts";
 import { assertTransaction } from "../../../src/core/transaction.ts";
 import type { Library, OpenTransaction } from "../library.ts";
 
@@ -27,7 +28,13 @@ export const plainPg: Library = {
   async open(connectionString) {
     const client = new pg.Client({ connectionString });
     await client.connect();
+    const pool = new pg.Pool({ connectionString, max: 3 });
+    pool.on("error", () => {});
+    // One that dies while it is lent says so, and unheard would end the process.
+    pool.on("connect", (client) => void client.on("error", () => {}));
     return {
+      transactor: (options) => withPg(pool, options),
+      insert: (tx, id) => opened(tx as pg.Client).insert(id),
       async transaction(act) {
         await client.query("begin");
         try {
@@ -42,7 +49,10 @@ export const plainPg: Library = {
         assertTransaction("start", client);
         return client;
       },
-      close: () => client.end(),
+      async close() {
+        await client.end();
+        await pool.end();
+      },
     };
   },
 };

@@ -1,5 +1,5 @@
 import postgres from "postgres";
-import { fromPostgresJs } from "../../../src/adapters/index.ts";
+import { fromPostgresJs, withPostgresJs } from "../../../src/adapters/index.ts";
 import type { Library, OpenTransaction } from "../library.ts";
 
 function opened(sql: postgres.TransactionSql): OpenTransaction {
@@ -18,13 +18,15 @@ export const postgresJs: Library = {
   hasSavepoints: true,
   async open(url) {
     // It renames the columns of every answer, of ours too.
-    const sql = postgres(url, { max: 2, transform: postgres.camel });
+    const sql = postgres(url, { max: 3, transform: postgres.camel });
     return {
+      transactor: (options) => withPostgresJs(sql, options),
+      insert: (tx, id) => opened(tx as postgres.TransactionSql).insert(id),
       async transaction(act) {
         await sql.begin((inner) => act(opened(inner)));
       },
       wrapOutside: () => fromPostgresJs(sql as unknown as postgres.TransactionSql),
-      close: () => sql.end(),
+      close: () => sql.end({ timeout: 1 }),
     };
   },
 };

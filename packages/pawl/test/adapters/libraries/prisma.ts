@@ -1,5 +1,5 @@
 import { PrismaPg } from "@prisma/adapter-pg";
-import { fromPrisma } from "../../../src/adapters/index.ts";
+import { fromPrisma, withPrisma } from "../../../src/adapters/index.ts";
 import type { Library, OpenTransaction } from "../library.ts";
 import { PrismaClient } from "./prisma-client.generated.ts";
 
@@ -9,7 +9,7 @@ interface Purchases {
   $queryRawUnsafe<Rows = unknown>(text: string, ...values: unknown[]): PromiseLike<Rows>;
 }
 interface Client extends Purchases {
-  $transaction(act: (tx: Purchases) => Promise<void>): Promise<void>;
+  $transaction<T>(act: (tx: Purchases) => Promise<T>, options?: object): Promise<T>;
   $disconnect(): Promise<void>;
 }
 
@@ -29,9 +29,11 @@ export const prisma: Library = {
   hasSavepoints: false,
   async open(connectionString) {
     const client = new PrismaClient({
-      adapter: new PrismaPg({ connectionString, max: 2 }),
+      adapter: new PrismaPg({ connectionString, max: 3 }),
     }) as unknown as Client;
     return {
+      transactor: (options) => withPrisma(client, { ...options, timeout: 60_000 }),
+      insert: (tx, id) => opened(tx as Purchases).insert(id),
       transaction: (act) => client.$transaction((tx) => act(opened(tx))),
       wrapOutside: () => fromPrisma(client),
       close: () => client.$disconnect(),

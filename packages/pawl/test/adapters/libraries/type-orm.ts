@@ -1,5 +1,5 @@
 import { DataSource, type EntityManager, EntitySchema } from "typeorm";
-import { fromTypeOrm } from "../../../src/adapters/index.ts";
+import { fromTypeOrm, withTypeOrm } from "../../../src/adapters/index.ts";
 import type { Library, OpenTransaction } from "../library.ts";
 
 const purchase = new EntitySchema<{ id: number }>({
@@ -20,9 +20,11 @@ export const typeOrm: Library = {
   name: "TypeORM",
   hasSavepoints: true,
   async open(url) {
-    const source = new DataSource({ type: "postgres", url, entities: [purchase], poolSize: 2 });
+    const source = new DataSource({ type: "postgres", url, entities: [purchase], poolSize: 3 });
     await source.initialize();
     return {
+      transactor: (options) => withTypeOrm(source, options),
+      insert: (tx, id) => opened(tx as EntityManager).insert(id),
       transaction: (act) => source.transaction((manager) => act(opened(manager))),
       wrapOutside: () => fromTypeOrm(source.manager),
       close: () => source.destroy(),

@@ -1,0 +1,63 @@
+import { transact } from "../core/transact.ts";
+import type { Transaction } from "../core/transaction.ts";
+import type { Transactor } from "../core/transactor.ts";
+import { createTransactor, type TransactorOptions } from "./create-transactor.ts";
+
+/** A pool of `pg`. */
+export interface PgPool {
+  connect(): Promise<unknown>;
+  readonly totalCount: number;
+}
+
+/** What the pool's `connect` gives. */
+export type PgClientOf<Pool extends PgPool> = Pool["connect"] extends {
+  (): Promise<infer Client>;
+  (...args: never[]): unknown;
+}
+  ? Client
+  : Pool["connect"] extends () => Promise<infer Client>
+    ? Client
+    : never;
+
+interface Client extends Transaction {
+  query(text: string, values?: unknown[]): Promise<{ readonly rows: unknown[]; readonly command?: string }>;
+  release(isBroken?: boolean): void;
+  on(event: "error", listener: () => void): unknown;
+  off(event: "error", listener: () => void): unknown;
+}
+
+const ignore = (): void => {};
+
+/**
+ * Transactions on connections of a pool of `pg`.
+ * @throws {PawlError} `INVALID_OPTION`
+ * @example
+ * await ctx.transaction("record", async (client) => {
+ *   await client.query("insert into orders (id) values ($1)", [9182]);
+ * }, { on: withPg(pool) });
+ */
+export function withPg<Pool extends PgPool>(
+  pool: Pool,
+  options: TransactorOptions = {},
+): Transactor<PgClientOf<Pool>> {
+  return createTransactor<PgClientOf<Pool>>(
+    "withPg",
+    options,
+    async (work, beginOptions = {}) => {
+      const client = (await pool.connect()) as Client;
+      // One that dies while it is lent emits an error, which unheard would end the process.
+      client.on("error", ignore);
+      let isBroken = false;
+      const lose = (): void => {
+        isBroken = true;
+      };
+      try {
+        return await transact(client, beginOptions, () => work(client as PgClientOf<Pool>, client), lose);
+      } finally {
+        client.release(isBroken);
+        client.off("error", ignore);
+      }
+    },
+    true,
+  );
+}

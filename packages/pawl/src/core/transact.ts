@@ -1,0 +1,47 @@
+import { PawlError } from "./error.ts";
+import { sqlState } from "./sql-state.ts";
+import type { BeginOptions } from "./transactor.ts";
+
+/** What is needed of a client of `pg`. */
+export interface TransactClient {
+  query(text: string): Promise<{ readonly command?: string }>;
+}
+
+/**
+ * Acts in a transaction of this client. COMMIT of a transaction that has failed answers ROLLBACK, without an error: that
+ * is one here. `hasLost` is told that the connection can no longer be used.
+ */
+export async function transact<T>(
+  client: TransactClient,
+  { isolation }: BeginOptions,
+  work: () => Promise<T>,
+  hasLost: () => void,
+): Promise<T> {
+  const ask = (text: string): Promise<{ readonly command?: string }> =>
+    client.query(text).catch((error: unknown) => {
+      if (sqlState(error) === null) hasLost();
+      throw error;
+    });
+  await ask(isolation === undefined ? "begin" : `begin isolation level ${isolation}`);
+  let result: T;
+  try {
+    result = await work();
+  } catch (error) {
+    // Where that fails, the connection goes, and the transaction with it.
+    await ask("rollback").catch(() => {});
+    throw error;
+  }
+  const { command } = await ask("commit");
+  if (command !== "COMMIT") throw transactionAborted();
+  return result;
+}
+
+/** A query of the transaction failed, and whoever made it went on. */
+export function transactionAborted(options?: { readonly cause?: unknown }): PawlError {
+  return new PawlError(
+    "TRANSACTION_ABORTED",
+    "A query of the transaction failed, and its error was caught: Postgres has rolled everything back. Let the error out, or put what may fail into a savepoint.",
+    {},
+    options,
+  );
+}
