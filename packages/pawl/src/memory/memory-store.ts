@@ -63,6 +63,7 @@ export function storeOf(state: State): MemoryStore {
 
   return {
     now: () => transition(() => state.now()),
+    upMs: () => Promise.resolve(0),
     createRuns: (runs) => transition(() => createRuns(state, runs)),
     claimRuns: (request) => transition(() => claimRuns(state, request)),
     begin: (lease) => transition(() => begin(state, lease)),
