@@ -13,8 +13,7 @@ export function generateOperating(known: Knowledge): Operation {
   const runId = dice.pick(ids);
   if (dice.chance(0.2)) return { kind: "terminate", calls: [[runId, pickPayload(dice)]] };
   if (dice.chance(0.4)) return { kind: "redrive", calls: [[dice.some(ids), generateTerms(known)]] };
-  if (dice.chance(0.2))
-    return { kind: "fork", calls: [[generateFork(known), generateHistory(known)]] };
+  if (dice.chance(0.2)) return { kind: "fork", calls: [[generateFork(known), generateHistory(known)]] };
   const startAt = dice.pick([undefined, null, now - 1, now + dice.between(1, 5_000)]);
   const priority = dice.pick([undefined, dice.between(-1, 1)]);
   return { kind: "reschedule", calls: [[{ runId, priority, startAt }]] };
