@@ -72,10 +72,12 @@ const transaction = workflow({ name: "transaction", ...options }, (ctx) =>
 );
 
 const workflows = [careless, keyed, asking, undone, transaction];
+/** How long until a worker that is not heard of counts as dead: 15 s, unless somebody is watching. */
+const lease = "3s";
 await using pawl = createPawl({ url: process.env.DATABASE_URL });
 
 if (isDoomed) {
-  await pawl.worker({ workflows, lease: "1s" }).start();
+  await pawl.worker({ workflows, lease }).start();
   await new Promise(() => {});
 }
 
@@ -84,7 +86,7 @@ await pool.query("create table bank (customer text, key text unique)");
 const runs = await Promise.all(workflows.map((each) => pawl.start(each)));
 
 await once(fork(import.meta.filename, ["doomed"]), "exit");
-await pawl.worker({ workflows, lease: "1s" }).start();
+await pawl.worker({ workflows, lease }).start();
 
 for (const [index, { name }] of workflows.entries()) {
   const end = await runs[index]?.result().catch((error: unknown) => (error as PawlError).code);
