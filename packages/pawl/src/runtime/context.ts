@@ -61,9 +61,7 @@ export interface MapOptions {
 }
 
 /** What takes part in a race: what a request of the context returned, or a function that may make several. */
-export type Racer<Signals extends SignalSchemas = SignalSchemas> =
-  | Promise<unknown>
-  | ((ctx: Context<Signals>) => unknown);
+export type Racer<Ctx = Context> = Promise<unknown> | ((ctx: Ctx) => unknown);
 
 /** Which branch of a race was first, and what it brought. */
 export type RaceResult<Racers> = {
@@ -158,7 +156,7 @@ export interface Context<
   map<Item, Result>(
     name: string,
     items: readonly Item[],
-    call: (item: Item, ctx: Context<Signals>, index: number) => Promise<Result> | Result,
+    call: (item: Item, ctx: Context<Signals, Published, Updates>, index: number) => Promise<Result> | Result,
     options?: MapOptions,
   ): Promise<Result[]>;
   /**
@@ -170,7 +168,7 @@ export interface Context<
    * const first = await ctx.race({ paid: ctx.waitForSignal("paid"), late: ctx.sleep("3d") });
    * if (first.winner === "paid") await ctx.step("ship", () => ship(first.value));
    */
-  race<const Racers extends Readonly<Record<string, Racer<Signals>>>>(
+  race<const Racers extends Readonly<Record<string, Racer<Context<Signals, Published, Updates>>>>>(
     racers: Racers,
   ): Promise<RaceResult<Racers>>;
   /**
