@@ -59,7 +59,7 @@ function addRun(state: State, wanted: NewRun): void {
     retry: wanted.retry,
     startAt: wanted.startAt,
     expiresAt: wanted.expiresAt,
-    deadlineAt: earliest(wanted.deadlineAt, parent?.deadlineAt ?? null),
+    deadlineAt: earliest(wanted.deadlineAt, wanted.isDetached ? null : (parent?.deadlineAt ?? null)),
     parentId: wanted.parent?.id ?? null,
     parentRequest: wanted.parent?.request ?? null,
     rootId: parent?.rootId ?? wanted.id,

@@ -356,7 +356,7 @@ begin
                               tags, retry, raw, detached, forked_from)
     select p_shard, n.id, n.workflow, n.version, n.queue, n.priority, n.input::json, n.notes::json, n.key, p_now,
            to_timestamp(n.start_ms / 1000.0), to_timestamp(n.expires_ms / 1000.0),
-           least(to_timestamp(n.deadline_ms / 1000.0), parent.deadline_at),
+           least(to_timestamp(n.deadline_ms / 1000.0), case when n.detached is not true then parent.deadline_at end),
            n.parent_id, n.parent_request, coalesce(parent.root_id, parent.id), coalesce(parent.depth + 1, 0),
            n.tags, n.retry, n.raw, n.detached, n.forked_from
       from json_to_recordset(p_runs) as n (id uuid, workflow text, version integer, queue text, priority integer,

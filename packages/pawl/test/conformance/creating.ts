@@ -351,17 +351,19 @@ export function describeCreating(test: StoreTest): void {
       expect(await world.store.getRun(runId)).toMatchObject({ parentId: stranger, rootId: runId, depth: 0 });
     });
 
-    for (const [what, parent, child, effective] of [
-      ["a child without a deadline has its parent's", 10, null, 10],
-      ["a child's later deadline is cut to its parent's", 10, 20, 10],
-      ["a child's earlier deadline holds", 10, 5, 5],
-      ["a child of a parent without a deadline keeps its own", null, 5, 5],
+    for (const [what, parent, child, effective, isDetached] of [
+      ["a child without a deadline has its parent's", 10, null, 10, false],
+      ["a child's later deadline is cut to its parent's", 10, 20, 10, false],
+      ["a child's earlier deadline holds", 10, 5, 5, false],
+      ["a child of a parent without a deadline keeps its own", null, 5, 5, false],
+      ["a detached child has its own deadline alone", 10, 20, 20, true],
+      ["a detached child may have no deadline", 10, null, null, true],
     ] as const) {
       test(what, async ({ world }) => {
         const now = await world.now();
         const at = (offset: number | null): number | null => (offset === null ? null : now + offset);
         const parentId = await world.start({ deadlineAt: at(parent) });
-        const childId = await world.startChild(parentId, { deadlineAt: at(child) });
+        const childId = await world.startChild(parentId, { deadlineAt: at(child), isDetached });
         const { runs } = await world.snapshot();
         expect(runs.find(({ id }) => id === childId)).toMatchObject({ deadlineAt: at(effective) });
       });
