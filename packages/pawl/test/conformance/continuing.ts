@@ -61,6 +61,24 @@ export function describeContinuing(test: StoreTest): void {
       expect(await world.store.findKey("k")).toBe(next);
     });
 
+    test("the next run has no streams yet, and does not write to those of the old one", async ({ world }) => {
+      const lease = await world.startHeld();
+      const item = { data: json(1), step: null, attempt: null, isFirst: false, isClosing: false };
+      await world.store.record({
+        lease,
+        events: [],
+        children: [],
+        written: [{ ...item, name: "a", position: 1 }],
+      });
+      const next = await goOn(world, lease);
+      expect(await world.store.lastPositions(next, ["a"])).toEqual(new Map());
+      const held = await world.hold(next);
+      const written = [{ ...item, name: "b", position: 1 }];
+      await world.store.record({ lease: held, events: [], children: [], written });
+      expect(await world.store.lastPositions(next, ["a", "b"])).toEqual(new Map([["b", 1]]));
+      expect(await world.store.lastPositions(lease.runId, ["a", "b"])).toEqual(new Map([["a", 1]]));
+    });
+
     test("a start under its key, repeated, finds the run at the end of the chain", async ({ world }) => {
       const first = { key: "k", input: json("first") };
       const lease = await world.startHeld(first);
