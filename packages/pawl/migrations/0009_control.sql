@@ -150,6 +150,7 @@ begin
 
   if p_fresh then
     perform {schema}.forget_children_v1(p_shard, v_now, v_redriven);
+    perform {schema}.reopen_streams_v1(p_shard, v_redriven);
   else
     perform {schema}.hear_children_v1(p_shard, v_now, v_redriven);
   end if;

@@ -348,6 +348,12 @@ AS $function$
 #variable_conflict use_column
 declare
   v_key text := p_key;
+  v_start integer := (
+    select e.seq from "pawl".event e
+     where e.run_id = p_run and e.kind = 'redriven' and "pawl".published_key_v1(e.name) collate "C" is null
+       and e.data is not null and (e.shard = p_shard) is true
+     order by "pawl".published_key_v1(e.name) collate "C" desc, e.seq desc
+     limit 1);
 begin
   if p_key is null then
     v_key := (select "pawl".published_key_v1(e.name) from "pawl".event e
@@ -359,7 +365,7 @@ begin
     select v_key, e.name, e.data, e.notes, e.at
       from "pawl".event e
      where e.run_id = p_run and e.kind = 'published' and "pawl".published_key_v1(e.name) collate "C" = v_key
-       and (e.shard = p_shard) is true
+       and e.seq > coalesce(v_start, 0) and (e.shard = p_shard) is true
      order by "pawl".published_key_v1(e.name) collate "C" desc, e.seq desc
      limit 1;
     exit when p_key is not null;
@@ -375,7 +381,7 @@ CREATE INDEX event_at ON pawl.event USING brin (at);
 
 CREATE INDEX event_patched ON pawl.event USING btree (name, run_id) WHERE (kind = 'patched'::text);
 
-CREATE INDEX event_published ON pawl.event USING btree (run_id, pawl.published_key_v1(name) COLLATE "C", seq) WHERE (kind = 'published'::text);
+CREATE INDEX event_published ON pawl.event USING btree (run_id, pawl.published_key_v1(name) COLLATE "C", seq) WHERE (kind = ANY (ARRAY['published'::text, 'redriven'::text]));
 
 CREATE UNIQUE INDEX inbox_idempotency ON pawl.inbox USING btree (COALESCE(chain_id, run_id), idempotency_key, shard) WHERE (idempotency_key IS NOT NULL);
 
@@ -3300,6 +3306,7 @@ begin
 
   if p_fresh then
     perform "pawl".forget_children_v1(p_shard, v_now, v_redriven);
+    perform "pawl".reopen_streams_v1(p_shard, v_redriven);
   else
     perform "pawl".hear_children_v1(p_shard, v_now, v_redriven);
   end if;
@@ -3344,6 +3351,40 @@ declare
 begin
   perform "pawl".return_leases_v1(p_shard, clock_timestamp(), v_held);
   return query select h from unnest(v_held) h;
+end
+$function$;
+
+create function pawl.reopen_streams_v1(p_shard smallint, p_runs uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
+AS $function$
+declare
+  v_run uuid;
+  v_last "pawl".stream;
+begin
+  foreach v_run in array p_runs loop
+    select s.* into v_last
+      from "pawl".stream s
+     where s.run_id = v_run and (s.shard = p_shard) is true
+     order by s.run_id desc, s.name desc, s.position desc
+     limit 1;
+    while found loop
+      if v_last.is_closing then
+        delete from "pawl".stream s
+         where s.run_id = v_run and s.name = v_last.name and s.position = v_last.position and s.shard = p_shard;
+      end if;
+      select s.* into v_last
+        from "pawl".stream s
+       where s.run_id = v_run and s.name < v_last.name and (s.shard = p_shard) is true
+       order by s.run_id desc, s.name desc, s.position desc
+       limit 1;
+    end loop;
+  end loop;
 end
 $function$;
 

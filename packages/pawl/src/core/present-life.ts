@@ -13,7 +13,7 @@ export function presentLife(history: readonly RunEvent[]): readonly RunEvent[] {
 }
 
 /** Whether the run was redriven from its start. */
-function isStartedAnew({ kind, data }: RunEvent): boolean {
+export function isStartedAnew({ kind, data }: RunEvent): boolean {
   return kind === "redriven" && data !== null;
 }
 

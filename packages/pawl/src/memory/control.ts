@@ -15,6 +15,7 @@ import {
 import { errorCodeOf } from "./read.ts";
 import { appendEvent } from "./record.ts";
 import { earliest, moveToParked, moveToReady, numbersOf } from "./rooms.ts";
+import { reopenStreams } from "./showing.ts";
 import { compareText } from "./sorted-list.ts";
 import { runOf, type EndedRun, type Room, type Run, type State } from "./state.ts";
 import { wake } from "./wake.ts";
@@ -84,8 +85,10 @@ function revive(state: State, run: Run, end: EndedRun, isFresh: boolean): void {
   run.startAt = null;
   run.expiresAt = null;
   if (run.deadlineAt !== null && run.deadlineAt <= state.now()) run.deadlineAt = null;
-  if (isFresh) forgetChildren(state, run);
-  else hearChildren(state, run);
+  if (isFresh) {
+    forgetChildren(state, run);
+    reopenStreams(run);
+  } else hearChildren(state, run);
   const seq = run.newestSeq + 1;
   const data = isFresh ? { json: `{"from":"start"}`, notes: null } : null;
   appendEvent(state, run, { seq, kind: "redriven", name: null, data });

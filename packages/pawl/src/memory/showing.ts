@@ -1,4 +1,5 @@
 import type { RunId } from "../core/ids.ts";
+import { isStartedAnew } from "../core/present-life.ts";
 import { publishedKey } from "../core/request-key.ts";
 import type {
   AnswerRecord,
@@ -14,7 +15,9 @@ import type { Run, State } from "./state.ts";
 
 export function readPublished(state: State, runId: RunId, key: string | null): readonly PublishedRecord[] {
   const published = new Map<string, PublishedRecord>();
-  for (const { kind, name, data, at } of loadHistory(state, runId, 0)) {
+  for (const event of loadHistory(state, runId, 0)) {
+    if (isStartedAnew(event)) published.clear();
+    const { kind, name, data, at } = event;
     if (kind !== "published" || name === null) continue;
     const publishedUnder = publishedKey(name);
     if (key === null || key === publishedUnder)
@@ -47,6 +50,11 @@ export function writeStreams(state: State, run: Run, items: readonly NewStreamIt
     stream.push({ ...item, at: state.now() });
     state.hints.add({ kind: "written", runId: run.id });
   }
+}
+
+/** Takes back that streams of a run were closed. What is written next gets the closing's position. */
+export function reopenStreams(run: Run): void {
+  for (const stream of run.streams.values()) if (stream.at(-1)?.isClosing) stream.pop();
 }
 
 export function readStream(

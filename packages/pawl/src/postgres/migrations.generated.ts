@@ -3230,6 +3230,7 @@ begin
 
   if p_fresh then
     perform {schema}.forget_children_v1(p_shard, v_now, v_redriven);
+    perform {schema}.reopen_streams_v1(p_shard, v_redriven);
   else
     perform {schema}.hear_children_v1(p_shard, v_now, v_redriven);
   end if;
@@ -3931,12 +3932,13 @@ begin
 end
 $$;
 
--- Serves: read_published. The newest value of a run under a key, whatever else has happened to it.
+-- Serves: read_published. The newest value of a run under a key, whatever else has happened to it; and, under no key, when
+-- it was redriven.
 create index event_published on {schema}.event (run_id, ({schema}.published_key_v1(name) collate "C"), seq)
- where kind = 'published';
+ where kind in ('published', 'redriven');
 
--- The last value that a run published under this key, or under each, by key. Steps from key to key: a run may publish one of
--- them thousands of times. Index: event_published.
+-- The last value that a run published under this key, or under each, by key, since it last began from its start. Steps from
+-- key to key: a run may publish one of them thousands of times. Index: event_published.
 create function {schema}.read_published_v1(p_shard smallint, p_run uuid, p_key text)
 returns table (key text, name text, data json, notes json, at timestamptz)
 language plpgsql stable
@@ -3949,6 +3951,12 @@ as $$
 #variable_conflict use_column
 declare
   v_key text := p_key;
+  v_start integer := (
+    select e.seq from {schema}.event e
+     where e.run_id = p_run and e.kind = 'redriven' and {schema}.published_key_v1(e.name) collate "C" is null
+       and e.data is not null and (e.shard = p_shard) is true
+     order by {schema}.published_key_v1(e.name) collate "C" desc, e.seq desc
+     limit 1);
 begin
   if p_key is null then
     v_key := (select {schema}.published_key_v1(e.name) from {schema}.event e
@@ -3960,7 +3968,7 @@ begin
     select v_key, e.name, e.data, e.notes, e.at
       from {schema}.event e
      where e.run_id = p_run and e.kind = 'published' and {schema}.published_key_v1(e.name) collate "C" = v_key
-       and (e.shard = p_shard) is true
+       and e.seq > coalesce(v_start, 0) and (e.shard = p_shard) is true
      order by {schema}.published_key_v1(e.name) collate "C" desc, e.seq desc
      limit 1;
     exit when p_key is not null;
@@ -4064,6 +4072,42 @@ begin
   )
   select array_agg(distinct p.run_id) into v_runs from put p;
   perform {schema}.hint_runs_v1('w', v_runs);
+end
+$$;
+
+-- Takes back that streams of these runs were closed. A closing is the last item of its stream, and what is written next gets
+-- its position. Steps from stream to stream, backwards: each may hold thousands of items. Index: stream_pkey.
+create function {schema}.reopen_streams_v1(p_shard smallint, p_runs uuid[])
+returns void
+language plpgsql
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+as $$
+declare
+  v_run uuid;
+  v_last {schema}.stream;
+begin
+  foreach v_run in array p_runs loop
+    select s.* into v_last
+      from {schema}.stream s
+     where s.run_id = v_run and (s.shard = p_shard) is true
+     order by s.run_id desc, s.name desc, s.position desc
+     limit 1;
+    while found loop
+      if v_last.is_closing then
+        delete from {schema}.stream s
+         where s.run_id = v_run and s.name = v_last.name and s.position = v_last.position and s.shard = p_shard;
+      end if;
+      select s.* into v_last
+        from {schema}.stream s
+       where s.run_id = v_run and s.name < v_last.name and (s.shard = p_shard) is true
+       order by s.run_id desc, s.name desc, s.position desc
+       limit 1;
+    end loop;
+  end loop;
 end
 $$;
 

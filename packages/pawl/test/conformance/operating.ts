@@ -299,6 +299,51 @@ export function describeOperating(test: StoreTest): void {
       expect(inbox.map(({ takenSeq }) => takenSeq)).toEqual([0, 0]);
     });
 
+    test("from the start, a run has published nothing, and its streams are open at their ends", async ({
+      world,
+    }) => {
+      const lease = await world.startHeld();
+      const { runId } = lease;
+      const publish = (seq: number, value: number) =>
+        event(seq, "published", { name: "publish:a", data: json(value) });
+      const item = (name: string, position: number, isClosing = false) => ({
+        name,
+        position,
+        data: json(position),
+        step: null,
+        attempt: null,
+        isFirst: false,
+        isClosing,
+      });
+      const written = [item("a", 1), item("a", 2, true), item("b", 1), item("c", 1, true)];
+      const other = event(2, "published", { name: "publish:b", data: json(0) });
+      await world.store.record({ lease, events: [publish(1, 1), other], children: [], written });
+      await fail(world, lease);
+      const positions = () => world.store.lastPositions(runId, ["a", "b", "c"]);
+      const published = () => world.store.readPublished(runId, null);
+
+      await world.store.redrive([runId]);
+      expect(await positions()).toEqual(new Map(Object.entries({ a: 2, b: 1, c: 1 })));
+      expect(await published()).toHaveLength(2);
+
+      await fail(world, await world.hold(runId));
+      await world.store.redrive([runId], { from: "start" });
+      expect(await positions()).toEqual(new Map(Object.entries({ a: 1, b: 1 })));
+      expect(await published()).toEqual([]);
+      expect(await world.store.readPublished(runId, "a")).toEqual([]);
+
+      const again = await world.hold(runId);
+      const { lastSeq } = (await world.placeOf(runId)) as { lastSeq: number };
+      await world.store.record({
+        lease: again,
+        events: [publish(lastSeq + 1, 2)],
+        children: [],
+        written: [item("a", 2)],
+      });
+      expect(await published()).toMatchObject([{ key: "a", data: json(2) }]);
+      expect(await positions()).toEqual(new Map(Object.entries({ a: 2, b: 1 })));
+    });
+
     test("a child that lives again from the start is not heard twice", async ({ world }) => {
       const lease = await world.startHeld({ queue: "parents" });
       const childId = await world.startChild(lease.runId);
