@@ -1,6 +1,6 @@
 import { describe, expect } from "vitest";
 import { z } from "zod";
-import { workflow, type PawlError, type RunId, type RunStatus } from "../../src/index.ts";
+import { workflow, type PawlError, type RunId, type RunStatus, type Workflow } from "../../src/index.ts";
 import { createGate, eventually, places, replay, test, upTo } from "./model-test.ts";
 
 const once = { attempts: 1 } as const;
@@ -271,5 +271,41 @@ describe.each(places)("a child in %s", (place) => {
     );
     await replay(pawl, queue, [child]);
     expect(await run.result()).toBe("known now");
+  });
+
+  // Temporal, DBOS: recursion
+  test("may be a run of its parent's own workflow", async ({ open, queue }) => {
+    const fibonacci: Workflow<number, number> = workflow(
+      { name: "fibonacci", version: 1, queue },
+      async (ctx, n: number): Promise<number> => {
+        if (n < 2) return n;
+        const [a, b] = await Promise.all([ctx.call(fibonacci, n - 1), ctx.call(fibonacci, n - 2)]);
+        return a + b;
+      },
+    );
+    const pawl = open(place);
+    await replay(pawl, queue, [fibonacci]);
+    expect(await (await pawl.start(fibonacci, 6)).result()).toBe(8);
+  });
+
+  // Temporal: a parent that is tried again has new children
+  test("that failed is started anew by the parent's next attempt; one that completed is not", async ({
+    open,
+    queue,
+  }) => {
+    const calls: string[] = [];
+    const child = workflow({ name: "child", version: 1, queue, retry: once }, async (_, name: string) => {
+      calls.push(name);
+      if (name === "bad" && calls.filter((call) => call === "bad").length === 1) throw new Error("once");
+      return name;
+    });
+    const parent = workflow({ name: "parent", version: 1, queue, retry: { initial: 0 } }, async (ctx) => [
+      await ctx.call(child, "good"),
+      await ctx.call(child, "bad"),
+    ]);
+    const pawl = open(place);
+    await replay(pawl, queue, [parent, child]);
+    expect(await (await pawl.start(parent)).result()).toEqual(["good", "bad"]);
+    expect(calls).toEqual(["good", "bad", "bad"]);
   });
 });

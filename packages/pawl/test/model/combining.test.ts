@@ -255,4 +255,20 @@ describe.each(places)("requests at once in %s", (place) => {
     expect(path).toHaveLength(5);
     expect(calls.map((call) => call.at(2)).join("")).toBe(path);
   });
+
+  // Temporal: code that takes many turns of the microtask queue between two requests
+  test("come as far apart as the code likes", async ({ open, queue }) => {
+    const busy = workflow({ name: "busy", version: 1, queue }, async (ctx) => {
+      let sum = 0;
+      for (const turn of upTo(3)) {
+        for (let count = 0; count < 10_000; count++) await Promise.resolve();
+        sum += await ctx.step("add", () => turn);
+        await ctx.sleep(1);
+      }
+      return sum;
+    });
+    const pawl = open(place);
+    await replay(pawl, queue, [busy]);
+    expect(await (await pawl.start(busy)).result()).toBe(3);
+  });
 });

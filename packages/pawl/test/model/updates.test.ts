@@ -1,7 +1,7 @@
 import { describe, expect } from "vitest";
 import { z } from "zod";
 import { workflow, type RunId } from "../../src/index.ts";
-import { createGate, eventually, places, replay, test } from "./model-test.ts";
+import { createGate, eventually, places, replay, test, upTo } from "./model-test.ts";
 
 /** Updates and queries, as Temporal's features and its TypeScript SDK test them. */
 describe.each(places)("an update in %s", (place) => {
@@ -280,5 +280,59 @@ describe.each(places)("an update in %s", (place) => {
     await run.update("say", "1");
     expect(await run.update("finish")).toBeUndefined();
     expect(await run.result()).toEqual(["1", "done", "done"]);
+  });
+
+  test("of two hundred at once gets its own answer", async ({ open, queue }) => {
+    const asked = workflow({ name: "asked", version: 1, queue }, async (ctx) => {
+      let count = 0;
+      ctx.onUpdate<number>("echo", async (payload, inner) => {
+        await inner.step("count", () => {});
+        count += 1;
+        return payload;
+      });
+      await ctx.waitForSignal("done");
+      return count;
+    });
+    const pawl = open(place);
+    await replay(pawl, queue, [asked]);
+    const run = await pawl.start(asked);
+    expect(await Promise.all(upTo(200).map((payload) => run.update("echo", payload)))).toEqual(upTo(200));
+    await run.signal("done");
+    expect(await run.result()).toBe(200);
+  }, 60_000);
+
+  test("whose answer cannot be stored fails for its caller alone", async ({ open, queue }) => {
+    const asked = workflow({ name: "asked", version: 1, queue }, async (ctx) => {
+      ctx.onUpdate("function", () => () => 1);
+      return ctx.waitForSignal("done");
+    });
+    const pawl = open(place);
+    await replay(pawl, queue, [asked]);
+    const run = await pawl.start(asked);
+    await expect(run.update("function")).rejects.toMatchObject({ code: "UPDATE_FAILED" });
+    await run.signal("done", "fine");
+    expect(await run.result()).toBe("fine");
+  });
+
+  test("to a run that is paused is answered once it is resumed", async ({ open, queue }) => {
+    const asked = workflow({ name: "asked", version: 1, queue }, async (ctx) => {
+      ctx.onUpdate("ask", () => "answer");
+      return ctx.waitForSignal("done");
+    });
+    const pawl = open(place);
+    await replay(pawl, queue, [asked]);
+    const run = await pawl.start(asked);
+    await eventually(() => run.status()).toBe("waiting");
+    await run.pause();
+    await eventually(() => run.status()).toBe("paused");
+    const answer = run.update("ask");
+    await expect(run.update("ask", undefined, { timeout: 50 })).rejects.toMatchObject({
+      code: "UPDATE_TIMED_OUT",
+    });
+    expect(await run.status()).toBe("paused");
+    await run.resume();
+    expect(await answer).toBe("answer");
+    await run.signal("done", 7);
+    expect(await run.result()).toBe(7);
   });
 });
