@@ -194,8 +194,10 @@ export class Course {
       now: () => this.#now,
       patch: (id: string) => this.#isOver() || this.#patches.isNew(id),
       workflow,
-      continueAs: (terms: ContinuationTerms): Promise<never> => {
+      continueAs: (terms: ContinuationTerms, branch: Branch | null): Promise<never> => {
         if (this.#refusal !== null && !this.#isOver()) return Promise.reject(this.#refusal);
+        if (isLost(branch))
+          return Promise.reject(withdrawnError({ family: "continueAs", key: workflow.name }));
         // Handlers that have an update answer it first.
         void updates.finished().then(() => end({ kind: "continued", terms }));
         return new Promise(() => {});
@@ -510,7 +512,7 @@ function leavesMark(request: Request): boolean {
   return request.family === "sleep" || (request.family === "wait" && request.timer !== null);
 }
 
-function withdrawnError({ family, key }: Pick<Request, "family" | "key">): PawlError {
+function withdrawnError({ family, key }: { readonly family: string; readonly key: string }): PawlError {
   return new PawlError("WITHDRAWN", `Another branch has won the race that the ${family} "${key}" was in.`, {
     family,
     key,

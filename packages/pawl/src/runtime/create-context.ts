@@ -59,7 +59,7 @@ export interface ContextParts {
   /** The workflow whose code this is. */
   readonly workflow: WorkflowRef;
   /** Ends the code here. */
-  readonly continueAs: (terms: ContinuationTerms) => Promise<never>;
+  readonly continueAs: (terms: ContinuationTerms, branch: Branch | null) => Promise<never>;
   readonly payloads: Payloads;
   readonly adopt: (promise: Promise<unknown>, branch: Branch) => boolean;
   readonly withdraw: (branch: Branch) => void;
@@ -204,15 +204,26 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
     continueAs: (input?: unknown, to: ContinueOptions | WorkflowRef = {}) =>
       request(async () => {
         const terms = await readContinuation(parts.workflow, parts.payloads, input, to);
-        return parts.continueAs(terms);
+        return parts.continueAs(terms, scope.branch);
       }),
     publish: (key: string, value: unknown) => request(() => publish(key, value)),
     stream,
     onUpdate: (name: string, handler: (payload: unknown, ctx: Context) => unknown) =>
-      parts.updates.register(name, handler, scope, (inner) => createContext(parts, inner)),
+      parts.updates.register(name, handler, scope, (inner) =>
+        createContext({ ...parts, continueAs: refuseInHandler }, inner),
+      ),
     ...createBranching(scope, parts, (inner) => createContext(parts, inner)),
   };
   return context satisfies Record<keyof Context, unknown> as Context;
+}
+
+/** A run goes on once its handlers are done: one that waited for that would wait for itself. */
+function refuseInHandler(): Promise<never> {
+  return Promise.reject(
+    invalid(
+      "continueAs is for the workflow's own code, not for the handler of an update: let that tell the code.",
+    ),
+  );
 }
 
 /** A mistake rejects, like any answer, and must not end the process where nobody awaits it. */

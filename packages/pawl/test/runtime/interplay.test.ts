@@ -80,3 +80,38 @@ describe("a fork", () => {
     expect(await engine.output(id)).toBe("of the child");
   });
 });
+
+describe("continueAs", () => {
+  test("is refused in the handler of an update", async () => {
+    const engine = createEngine();
+    const loop = workflow({ ...once, name: "loop" }, async (ctx, n: number) => {
+      ctx.onUpdate("again", async (_, inner) => inner.continueAs(n + 1));
+      await ctx.waitForSignal("stop");
+      return n;
+    });
+    const id = await engine.start(loop, 1);
+    await engine.idle();
+    await engine.tell(id, "update:again");
+    await engine.idle();
+    await engine.tell(id, "signal:stop");
+    expect((await engine.end(id)).status).toBe("completed");
+    expect(await engine.output(id)).toBe(1);
+  });
+  test("does nothing in a branch that has lost its race", async () => {
+    const engine = createEngine();
+    const loop = workflow({ ...once, name: "loop" }, async (ctx) => {
+      const { winner } = await ctx.race({
+        slow: async (inner) => {
+          await inner.sleep("1d").catch(() => {});
+          return inner.continueAs();
+        },
+        fast: ctx.sleep("1s"),
+      });
+      await ctx.step("after", () => 1);
+      return winner;
+    });
+    const id = await engine.start(loop);
+    expect(await engine.end(id)).toMatchObject({ status: "completed" });
+    expect(await engine.output(id)).toBe("fast");
+  });
+});
