@@ -54,7 +54,8 @@ export interface StepStreamWriter<Value = unknown> {
   /**
    * Resolves when it is stored; what is written meanwhile is stored together with the next. Await the last write, or all of
    * them where the source may be faster than the database.
-   * @throws {PawlError} `INVALID_PAYLOAD`; `STREAM_CLOSED`; `LEASE_LOST` or `RUN_ENDED` when the run is no longer held
+   * @throws {PawlError} `INVALID_PAYLOAD`; `STREAM_CLOSED`; `STEP_ENDED` after this attempt has returned, exceeded its timeout
+   * or was given up; `LEASE_LOST` or `RUN_ENDED` when the run is no longer held
    */
   write(value: Value): Promise<void>;
 }

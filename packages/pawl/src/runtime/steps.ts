@@ -131,7 +131,7 @@ export function createSteps(parts: StepsParts): Steps {
       attempt: number,
       timeoutMs: terms.timeoutMs,
       progress: readProgress(key, past.progress),
-      stream: streams.ofStep(key, number),
+      stream: streams.ofStep(key, number, () => running.get(key) === execution),
       log,
       timers,
       progressed: (details) => noteProgress(key, number, details),
@@ -369,7 +369,7 @@ export function createSteps(parts: StepsParts): Steps {
         timeoutMs: null,
         progress: undefined,
       };
-      const stream = streams.ofStep(name, number);
+      const stream = streams.ofStep(name, number, () => running.get(name) === execution);
       execution.attempt = beginAttempt({ ...given, stream, log, timers, progressed: () => {} });
       const end = await execution.attempt.ended;
       leave(execution);
