@@ -3297,6 +3297,8 @@ begin
 
   if p_fresh then
     perform "pawl".forget_children_v1(p_shard, v_now, v_redriven);
+    -- Its streams are written anew; one that was closed would stay so.
+    delete from "pawl".stream s where s.shard = p_shard and s.run_id = any (v_redriven);
   else
     perform "pawl".hear_children_v1(p_shard, v_now, v_redriven);
   end if;

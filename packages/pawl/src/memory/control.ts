@@ -83,8 +83,10 @@ function revive(state: State, run: Run, end: EndedRun, isFresh: boolean): void {
   run.startAt = null;
   run.expiresAt = null;
   if (run.deadlineAt !== null && run.deadlineAt <= state.now()) run.deadlineAt = null;
-  if (isFresh) forgetChildren(state, run);
-  else hearChildren(state, run);
+  if (isFresh) {
+    forgetChildren(state, run);
+    run.streams.clear();
+  } else hearChildren(state, run);
   const seq = run.newestSeq + 1;
   const data = isFresh ? { json: `{"from":"start"}`, notes: null } : null;
   appendEvent(state, run, { seq, kind: "redriven", name: null, data });

@@ -3155,7 +3155,7 @@ $$;
 -- kept, and one that completed stays as it is; with p_fresh nothing is remembered, and any ended run begins anew.
 -- p_ended_ms: only if a run's end is still the one of that instant, so that a repeated call gives one life; null: any end.
 -- Answers 'redriven', 'live' (or ended again since then), 'completed' or 'missing' for each.
--- Locks: run rows, in id order. Index: run_pkey, run_parent, stopped_pkey, inbox_unread, inbox_pkey, event_pkey.
+-- Locks: run rows, in id order. Index: run_pkey, run_parent, stopped_pkey, inbox_unread, inbox_pkey, event_pkey, stream_pkey.
 create function {schema}.redrive_runs_v1(p_shard smallint, p_runs uuid[], p_ended_ms float8[], p_fresh boolean)
 returns table (run_id uuid, outcome text)
 language plpgsql
@@ -3227,6 +3227,8 @@ begin
 
   if p_fresh then
     perform {schema}.forget_children_v1(p_shard, v_now, v_redriven);
+    -- Its streams are written anew; one that was closed would stay so.
+    delete from {schema}.stream s where s.shard = p_shard and s.run_id = any (v_redriven);
   else
     perform {schema}.hear_children_v1(p_shard, v_now, v_redriven);
   end if;
