@@ -12,6 +12,11 @@ export function presentLife(history: readonly RunEvent[]): readonly RunEvent[] {
   return [...withoutStops(remembered.slice(0, lastLife)), ...remembered.slice(lastLife)];
 }
 
+/** The `seq` of the fact with which the run was last started anew; 0 where it never was. */
+export function beganAnew(life: readonly RunEvent[]): number {
+  return life.findLast(isStartedAnew)?.seq ?? 0;
+}
+
 /** Whether the run was redriven from its start. */
 function isStartedAnew({ kind, data }: RunEvent): boolean {
   return kind === "redriven" && data !== null;

@@ -1,7 +1,7 @@
 import { PawlError } from "../core/error.ts";
 import type { Ids } from "../core/ids.ts";
 import { plainPayloads } from "../core/payloads.ts";
-import { presentLife } from "../core/present-life.ts";
+import { beganAnew, presentLife } from "../core/present-life.ts";
 import type { Watch } from "../core/watch.ts";
 import type { HolderTransactions } from "../store/holder-transactions.ts";
 import type { ClaimedRun } from "../store/lease.ts";
@@ -123,7 +123,7 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
       parkGraceMs: deps.parkGraceMs ?? 100,
       isReleasing: () => isReleasing,
       cancelRecorded: () => probe("cancel.recorded"),
-      transact: createTransactions({ ...deps, claimed, holding, log, payloads }),
+      transact: createTransactions({ ...deps, claimed, holding, log, payloads, life: beganAnew(history) }),
     });
     return course.run();
   };
