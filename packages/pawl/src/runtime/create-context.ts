@@ -173,7 +173,8 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
         assertName("step", name);
         const { terms, ...transaction } = readTransactionTerms(name, work, options);
         const key = nextKey("step", name);
-        const call = (step: StepContext): unknown => parts.transact(key, transaction, step);
+        const call = (step: StepContext, isAwaited: () => boolean): unknown =>
+          parts.transact(key, transaction, step, isAwaited);
         return ask({ family: "step", key, call, terms });
       }),
     sleep: (duration: Duration) =>

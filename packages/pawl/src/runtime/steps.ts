@@ -124,14 +124,15 @@ export function createSteps(parts: StepsParts): Steps {
     const beganAt = holding.time.estimate();
     const execution: Execution = { key, beganAt, since: clock.now(), attempt: null, progress: past.progress };
     running.set(key, execution);
+    const isAwaited = (): boolean => running.get(key) === execution;
     const attempt = beginAttempt({
       key,
-      call: watched(key, call),
+      call: watched(key, (step) => call(step, isAwaited)),
       idempotencyKey: idempotencyKeyOf(runId, key),
       attempt: number,
       timeoutMs: terms.timeoutMs,
       progress: readProgress(key, past.progress),
-      stream: streams.ofStep(key, number, () => running.get(key) === execution),
+      stream: streams.ofStep(key, number, isAwaited),
       log,
       timers,
       progressed: (details) => noteProgress(key, number, details),
@@ -141,7 +142,7 @@ export function createSteps(parts: StepsParts): Steps {
   };
 
   /** The function as development mode sees it. */
-  const watched = (key: string, call: StepRequest["call"]): StepRequest["call"] => {
+  const watched = (key: string, call: (step: StepContext) => unknown): typeof call => {
     const { watch } = parts;
     if (watch === undefined) return call;
     const place = { workflow: claimed.workflow, version: claimed.version, step: key };

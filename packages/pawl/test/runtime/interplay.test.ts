@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { createClient, type Client } from "../../src/client/client.ts";
+import type { Payload } from "../../src/core/json.ts";
 import { silentLog } from "../../src/core/log.ts";
 import { createSeededRandom } from "../../src/core/seeded-random.ts";
+import type { CompletionId, Transactor } from "../../src/core/transactor.ts";
 import { workflow } from "../../src/runtime/workflow.ts";
 import { createStoreClock } from "../../src/store/store-clock.ts";
 import { createEngine, type Engine } from "./engine.ts";
@@ -162,5 +164,78 @@ describe("streams", () => {
       '"life 2"',
       "closed",
     ]);
+  });
+});
+
+/** A database that runs do not live in, as far as one step needs it: one list of what was written. */
+function createLedger(): { readonly on: Transactor<string[]>; readonly written: string[] } {
+  const written: string[] = [];
+  let rows = new Map<string, { readonly token: string; readonly result?: Payload | null }>();
+  const keyOf = ({ runId, step }: CompletionId): string => `${runId} ${step}`;
+  let open = rows;
+  const on: Transactor<string[]> = {
+    isForeign: true,
+    checksCommit: true,
+    async begin(work) {
+      const tx: string[] = [];
+      open = new Map(rows);
+      const answer = await work(tx, { query: async () => ({ rows: [] }) });
+      rows = open;
+      written.push(...tx);
+      return answer;
+    },
+    completions: {
+      async takeOver(_, id) {
+        const row = open.get(keyOf(id));
+        if (row?.result !== undefined) return { state: "completed", result: row.result };
+        open.set(keyOf(id), { token: id.token });
+        return { state: "open" };
+      },
+      async complete(_, id, isFirst, result) {
+        if (isFirst ? open.has(keyOf(id)) : open.get(keyOf(id))?.token !== id.token) return false;
+        open.set(keyOf(id), { token: id.token, result });
+        return true;
+      },
+    },
+  };
+  return { on, written };
+}
+
+describe("a transaction in another database", () => {
+  test("is carried out again by a run that is retried from its start", async () => {
+    const engine = createEngine();
+    const { on, written } = createLedger();
+    let price = 1;
+    const sell = workflow({ ...once, name: "sell" }, async (ctx) =>
+      ctx.transaction("record", (tx) => (tx.push(`for ${price}`), price), { on }),
+    );
+    const id = await engine.start(sell);
+    await engine.end(id);
+    price = 2;
+    await clientOf(engine).retry(id, { from: "start" });
+    await engine.end(id);
+    expect(await engine.output(id)).toBe(2);
+    expect(written).toEqual(["for 1", "for 2"]);
+  });
+
+  test("does not commit once it was given up", async () => {
+    const engine = createEngine();
+    const { on, written } = createLedger();
+    const sell = workflow({ ...once, name: "sell" }, async (ctx) =>
+      ctx.transaction(
+        "record",
+        async (tx) => {
+          await engine.delay(120_000);
+          tx.push("too late");
+        },
+        { on },
+      ),
+    );
+    const id = await engine.start(sell);
+    await engine.idle();
+    await engine.tell(id, "cancel");
+    expect((await engine.end(id)).status).toBe("cancelled");
+    await engine.pass(200_000);
+    expect(written).toEqual([]);
   });
 });
