@@ -297,7 +297,7 @@ export function createEnding(parts: EndingParts): Ending {
       return stop(orders.stop ?? "cancelled");
     },
     async finish(end) {
-      if (undoing.fate !== null) return conclude(undoing.fate);
+      if (undoing.fate !== null) return conclude(undoing.fate, end.kind === "threw" ? end.error : undefined);
       const ordered = orders.stop;
       if (ordered !== null) {
         await stepsStopped(stopError(ordered, runId, orders.cancelData));

@@ -167,6 +167,70 @@ describe("streams", () => {
   });
 });
 
+describe("failures", () => {
+  test("a crash while a run is undone does not change what a retry sets aside", async () => {
+    const results: unknown[] = [];
+    for (const crashes of [false, true]) {
+      let hasCrashed = !crashes;
+      const engine = createEngine();
+      const called: string[] = [];
+      const failing = workflow({ ...once, name: "failing", crashLimit: 10 }, async (ctx) => {
+        await ctx.step("base", () => 1, {
+          undo: async () => {
+            if (hasCrashed) return;
+            hasCrashed = true;
+            void engine.crash();
+            await new Promise(() => {});
+          },
+        });
+        const fail = (name: string) =>
+          ctx.step(name, () => {
+            called.push(name);
+            throw new Error(name);
+          });
+        const settled = await Promise.allSettled([fail("a"), fail("b")]);
+        const [, b] = settled;
+        if (b.status === "rejected") throw b.reason;
+      });
+      const id = await engine.start(failing);
+      await engine.end(id);
+      called.length = 0;
+      await clientOf(engine).retry(id);
+      await engine.end(id);
+      results.push([...called]);
+    }
+    expect(results[1]).toEqual(results[0]);
+  });
+
+  test("a step that waits for its next attempt has a new budget in the run's next attempt", async () => {
+    const engine = createEngine();
+    let calls = 0;
+    const retry = { attempts: 3, initial: "1m", max: "1m", jitter: false } as const;
+    const flaky = workflow(
+      { name: "flaky", version: 1, retry: { attempts: 2, initial: "1s" } },
+      async (ctx) => {
+        const trying = ctx.step(
+          "flaky",
+          () => {
+            calls += 1;
+            if (calls < 5) throw new Error(`no ${calls}`);
+            return calls;
+          },
+          { retry },
+        );
+        if (ctx.run.attempt === 1) {
+          await ctx.sleep("90s");
+          throw new Error("the attempt fails");
+        }
+        return trying;
+      },
+    );
+    const id = await engine.start(flaky);
+    const { status } = await engine.end(id);
+    expect([status, calls]).toEqual(["completed", 5]);
+  });
+});
+
 /** A database that runs do not live in, as far as one step needs it: one list of what was written. */
 function createLedger(): { readonly on: Transactor<string[]>; readonly written: string[] } {
   const written: string[] = [];
