@@ -254,7 +254,7 @@ export function createSteps(parts: StepsParts): Steps {
   /** A step that does not begin, or not again. */
   const failUnbegun = (request: StepRequest, error: Error, isDoubtful: boolean): void => {
     const { key } = request;
-    request.state = "answering";
+    if (request.state !== "settled") request.state = "answering";
     const data = encodeFailure(request, error, isDoubtful);
     holding.add({ kind: "step_failed", name: key, attempt: claimed.attempt, data });
     changed();
@@ -346,7 +346,11 @@ export function createSteps(parts: StepsParts): Steps {
     },
     withdraw(key, reason) {
       waiting.delete(key);
+      const unbegun = recording.get(key) ?? intended.get(key);
+      recording.delete(key);
       intended.delete(key);
+      // Else its intent would tell of something that may have happened.
+      if (unbegun !== undefined) failUnbegun(unbegun, reason, false);
       running.get(key)?.attempt?.abort(reason);
     },
     abort(reason) {

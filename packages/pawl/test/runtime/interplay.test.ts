@@ -303,3 +303,21 @@ describe("a transaction in another database", () => {
     expect(written).toEqual([]);
   });
 });
+
+describe("a step that lost its race before it was called", () => {
+  test("has not happened: it is not undone", async () => {
+    const engine = createEngine();
+    const seen: string[] = [];
+    const rush = workflow({ ...once, name: "rush" }, async (ctx) => {
+      await ctx.race({
+        slow: ctx.step("slow", () => void seen.push("slow"), { undo: () => void seen.push("undo slow") }),
+        fast: (inner) => inner.publish("at once", 1),
+      });
+      await ctx.sleep("1s");
+      throw new Error("no");
+    });
+    const id = await engine.start(rush);
+    await engine.end(id);
+    expect(seen).toEqual([]);
+  });
+});
