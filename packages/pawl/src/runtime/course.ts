@@ -84,7 +84,6 @@ export class Course {
   constructor(parts: CourseParts) {
     this.#parts = parts;
     this.#delivery = createDelivery(parts.history);
-    parts.steps.remember(parts.history);
     this.#agenda = createAgenda({ ...parts, requests: this.#requests });
     this.#ending = createEnding({
       ...parts,

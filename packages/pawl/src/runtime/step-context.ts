@@ -8,7 +8,10 @@ export interface StepContext {
    * nothing: past its `timeout` it is given up at once, else 30 s after the abort.
    */
   readonly signal: AbortSignal;
-  /** The same for every attempt at this step, by whatever worker, and for no other step: pass it to whom you call. */
+  /**
+   * The same for every attempt at this step, by whatever worker, and for no other step: pass it to whom you call. A step that
+   * was undone, and is done again since the run was redriven, has another.
+   */
   readonly idempotencyKey: string;
   /**
    * Number of this attempt at the step, from 1. It goes on when the step is tried again in a new attempt of the run, and

@@ -43,8 +43,8 @@ export interface Steps {
   ranSince(at: number): readonly string[];
   /** What the history tells of them. */
   readonly pasts: StepPasts;
-  /** Takes note of the history, before anything starts. */
-  remember(history: readonly RunEvent[]): void;
+  /** Takes note of the history, and of what was undone before it, before anything starts. */
+  remember(history: readonly RunEvent[], undoneBefore: ReadonlyMap<string, number>): void;
   /** This fact is in the history now. */
   recorded(event: RunEvent): void;
   start(request: StepRequest): void;
@@ -96,11 +96,18 @@ export function createSteps(parts: StepsParts): Steps {
   const waiting = new Map<string, { readonly request: StepRequest; readonly dueAt: number }>();
   const running = new Map<string, Execution>();
   let pasts = createStepPasts([]);
+  let undone: ReadonlyMap<string, number> = new Map();
   /** Nothing is tried again. */
   let isStopped = false;
   let lastEnded: { readonly key: string; readonly at: number } | null = null;
 
   const placeOf = (key: string) => placeOfEvent(runId, { kind: "step_completed", name: key });
+
+  /** The same for every attempt at the step, and for its undo. Whoever knows what was undone under it must not answer that. */
+  const idempotencyKeyOf = (key: string): string => {
+    const since = undone.get(key);
+    return since === undefined ? `${runId}/${key}` : `${runId}/${key}#since${since}`;
+  };
 
   /** Says so first, where somebody must know of the attempt though its worker may die in it. */
   const prepare = (request: StepRequest): void => {
@@ -128,7 +135,7 @@ export function createSteps(parts: StepsParts): Steps {
     const attempt = beginAttempt({
       key,
       call: watched(key, (step) => call(step, isAwaited)),
-      idempotencyKey: idempotencyKeyOf(runId, key),
+      idempotencyKey: idempotencyKeyOf(key),
       attempt: number,
       timeoutMs: terms.timeoutMs,
       progress: readProgress(key, past.progress),
@@ -303,8 +310,9 @@ export function createSteps(parts: StepsParts): Steps {
     get pasts() {
       return pasts;
     },
-    remember(history) {
+    remember(history, undoneBefore) {
       pasts = createStepPasts(history);
+      undone = undoneBefore;
     },
     recorded(event) {
       pasts.add(event);
@@ -365,7 +373,7 @@ export function createSteps(parts: StepsParts): Steps {
       const beganAt = holding.time.estimate();
       const execution: Execution = { key: name, beganAt, since: clock.now(), attempt: null, progress: null };
       running.set(name, execution);
-      const idempotencyKey = idempotencyKeyOf(runId, key);
+      const idempotencyKey = idempotencyKeyOf(key);
       const given = {
         key: name,
         call,
@@ -387,11 +395,6 @@ export function createSteps(parts: StepsParts): Steps {
     request.state = "held";
     waiting.set(request.key, { request, dueAt });
   }
-}
-
-/** The same for every attempt at the step, and for its undo. */
-function idempotencyKeyOf(runId: string, key: string): string {
-  return `${runId}/${key}`;
 }
 
 function crashError(key: string): Error {

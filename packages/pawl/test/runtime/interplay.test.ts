@@ -321,3 +321,38 @@ describe("a step that lost its race before it was called", () => {
     expect(seen).toEqual([]);
   });
 });
+
+describe("a step that was undone", () => {
+  test("is another effect when the run is retried: it has another idempotency key", async () => {
+    const engine = createEngine();
+    const keys: string[] = [];
+    let isBroken = true;
+    const trip = workflow({ ...once, name: "trip" }, async (ctx) => {
+      await ctx.step(
+        "book",
+        ({ idempotencyKey }) => {
+          keys.push(idempotencyKey);
+        },
+        { undo: (_, { idempotencyKey }) => void keys.push(`undo ${idempotencyKey}`) },
+      );
+      await ctx.step("keep", ({ idempotencyKey }) => {
+        if (isBroken) throw new Error("no");
+        keys.push(idempotencyKey);
+      });
+      if (keys.length < 5) throw new Error("no");
+    });
+    const id = await engine.start(trip);
+    await engine.end(id);
+    expect(keys).toEqual([`${id}/book`, `undo ${id}/book`]);
+    isBroken = false;
+    await clientOf(engine).retry(id);
+    await engine.end(id);
+    const [, , second] = keys;
+    expect(second).not.toBe(`${id}/book`);
+    expect(keys.slice(2)).toEqual([second, `${id}/keep`, `undo ${second}`]);
+    await clientOf(engine).retry(id, { from: "start" });
+    await engine.end(id);
+    expect(new Set(keys.slice(0, 6)).size).toBe(6);
+    expect(keys.at(-1)).toBe(`${id}/keep`);
+  });
+});
