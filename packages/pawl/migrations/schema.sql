@@ -3247,18 +3247,20 @@ begin
   return query
   select i.id, case when r.id is null then 'missing'
                     when r.status is null then 'live'
-                    when r.status = 'completed' and not p_fresh then 'completed'
+                    when r.status = 'completed' and (not p_fresh or r.continued_as is not null) then 'completed'
                     when floor(extract(epoch from r.ended_at) * 1000)::float8 <> i.ended_ms then 'live'
                     else 'redriven' end
     from (select distinct on (i.id) i.id, i.ended_ms from unnest(p_runs, p_ended_ms) i (id, ended_ms)) i
     left join lateral (
-      select r.id, r.status, r.ended_at from "pawl".run r where r.shard = p_shard and r.id = i.id offset 0) r on true;
+      select r.id, r.status, r.ended_at, r.continued_as
+        from "pawl".run r where r.shard = p_shard and r.id = i.id offset 0) r on true;
   v_redriven := array(
     select distinct r.id
       from unnest(p_runs, p_ended_ms) i (id, ended_ms)
      cross join lateral (
-       select r.id, r.status, r.ended_at from "pawl".run r where r.shard = p_shard and r.id = i.id offset 0) r
-     where (p_fresh and r.status is not null or r.status <> 'completed')
+       select r.id, r.status, r.ended_at, r.continued_as
+         from "pawl".run r where r.shard = p_shard and r.id = i.id offset 0) r
+     where (p_fresh and r.status is not null and r.continued_as is null or r.status <> 'completed')
        and (floor(extract(epoch from r.ended_at) * 1000)::float8 <> i.ended_ms) is not true);
   if v_redriven = '{}' then
     return;

@@ -67,7 +67,7 @@ export function redrive(
 function answerRedrive(run: Run | undefined, { from, endedAt }: RedriveTerms): RedriveAnswer {
   if (!run) return "missing";
   if (!run.end) return "live";
-  if (run.end.status === "completed" && from !== "start") return "completed";
+  if (run.end.status === "completed" && (from !== "start" || run.continuedAs !== null)) return "completed";
   return run.end.endedAt === (endedAt?.get(run.id) ?? run.end.endedAt) ? "redriven" : "live";
 }
 
