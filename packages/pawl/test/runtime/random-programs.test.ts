@@ -221,8 +221,8 @@ function interpret(
     note(result, ctx);
     return result;
   };
-  const note = (result: unknown, { now, random, uuid }: Context): void =>
-    void trace.push(`${JSON.stringify(result)} ${now()} ${random()} ${uuid()}`);
+  const note = (result: unknown, ctx: Context): void =>
+    void trace.push(`${JSON.stringify(result)} ${ctx.now()} ${ctx.random()} ${ctx.uuid()}`);
   ctx.onUpdate("poke", async (n, inner) => {
     note(`poke ${String(n)}`, inner);
     if (n === 1) await inner.sleep("1m");
