@@ -121,26 +121,29 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
     return { id: childId, result: () => (result ??= join()) };
   };
 
-  const publish = async (key: string, value: unknown): Promise<unknown> => {
+  const publish = (key: string, value: unknown): Promise<unknown> => {
     assertName("published value", key);
     const schema = schemaOf(parts.publishedSchemas, "published value", key);
     const what = `published value "${key}"`;
     const requestKey = nextKey("publish", publishName(key));
-    const parsed = schema === null ? value : parseWith(schema, value, what);
-    const isLate = schema !== null && parsed instanceof Promise;
-    const written = parts.payloads.write(isLate ? await parsed : parsed, `The ${what}`);
-    return ask({ family: "publish", key: requestKey, value: written });
+    const askWith = (parsed: unknown): Promise<unknown> => {
+      const written = parts.payloads.write(parsed, `The ${what}`);
+      return ask({ family: "publish", key: requestKey, value: written });
+    };
+    if (schema === null) return askWith(value);
+    const parsed = parseWith(schema, value, what);
+    return parsed instanceof Promise ? parsed.then(askWith) : askWith(parsed);
   };
 
   const stream = (name: string): StreamWriter => {
     assertName("stream", name);
     const terms = { family: "stream", stream: name } as const;
-    const write = async (value: unknown): Promise<unknown> => {
+    const write = (value: unknown): Promise<unknown> => {
       const key = nextKey("stream", streamName(name));
       const written = parts.payloads.write(value, `What is written to stream "${name}"`);
       return ask({ ...terms, key, value: written, isClosing: false });
     };
-    const close = async (): Promise<unknown> => {
+    const close = (): Promise<unknown> => {
       const key = nextKey("stream", closeName(name));
       return ask({ ...terms, key, value: null, isClosing: true });
     };
