@@ -191,7 +191,7 @@ export class Course {
       log: createRunLog(watch === undefined ? log : unwatched(log, watch), {}, () => this.#isReplaying),
       random: () => (this.#random ??= createSeededRandom(this.#seed())),
       now: () => this.#now,
-      patch: (id: string) => this.#isOver() || this.#patches.isNew(id),
+      patch: (id: string) => this.#patch(id),
       workflow,
       continueAs: (terms: ContinuationTerms, branch: Branch | null): Promise<never> => {
         if (this.#refusal !== null && !this.#isOver()) return Promise.reject(this.#refusal);
@@ -234,6 +234,13 @@ export class Course {
   #place(): WatchedPlace {
     const { workflow, version } = this.#parts.claimed;
     return { workflow, version, step: null };
+  }
+
+  /** Nobody records the side that code takes which goes on by itself: the run is replayed. */
+  #patch(id: string): boolean {
+    if (!this.#isOver()) return this.#patches.isNew(id);
+    this.#moves += 1;
+    return true;
   }
 
   #ask(terms: RequestTerms, branch: Branch | null): Promise<unknown> {

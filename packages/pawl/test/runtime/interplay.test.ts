@@ -7,6 +7,7 @@ import type { CompletionId, Transactor } from "../../src/core/transactor.ts";
 import { workflow } from "../../src/runtime/workflow.ts";
 import { createStoreClock } from "../../src/store/store-clock.ts";
 import { createEngine, type Engine } from "./engine.ts";
+import { createGate } from "./gate.ts";
 
 function clientOf(engine: Engine): Client {
   const { store, clock } = engine;
@@ -354,5 +355,117 @@ describe("a step that was undone", () => {
     await engine.end(id);
     expect(new Set(keys.slice(0, 6)).size).toBe(6);
     expect(keys.at(-1)).toBe(`${id}/keep`);
+  });
+});
+
+describe("a race", () => {
+  test("with a branch that cannot be one leaves no wait behind", async () => {
+    const engine = createEngine();
+    const mistaken = workflow({ ...once, name: "mistaken" }, async (ctx) => {
+      await ctx.race({ first: ctx.waitForSignal("go"), second: Promise.resolve(1) }).catch(() => {});
+      return ctx.waitForSignal("go");
+    });
+    const id = await engine.start(mistaken);
+    await engine.idle();
+    await engine.tell(id, "signal:go", "taken");
+    await engine.end(id);
+    expect(await engine.output(id)).toBe("taken");
+  });
+
+  test("takes what publishing and writing return as branches", async () => {
+    const engine = createEngine();
+    const showing = workflow({ ...once, name: "showing" }, async (ctx) => {
+      const { winner: first } = await ctx.race({ shown: ctx.publish("a", 1), late: ctx.sleep("1d") });
+      const { winner: second } = await ctx.race({ written: ctx.stream("a").write(1), late: ctx.sleep("1d") });
+      return [first, second];
+    });
+    const id = await engine.start(showing);
+    await engine.end(id);
+    expect(await engine.output(id)).toEqual(["shown", "written"]);
+  });
+
+  test("that is over leaves the updates of its losers to other handlers", async () => {
+    const engine = createEngine();
+    const registering = workflow({ ...once, name: "registering" }, async (ctx) => {
+      await ctx.race({
+        slow: async (inner) => {
+          inner.onUpdate("poke", () => "slow");
+          await inner.sleep("1d");
+        },
+        fast: ctx.sleep("1s"),
+      });
+      ctx.onUpdate("poke", () => "after");
+      await ctx.waitForSignal("stop");
+    });
+    const id = await engine.start(registering);
+    await engine.pass(2_000);
+    await engine.tell(id, "update:poke");
+    await engine.idle();
+    await engine.tell(id, "signal:stop");
+    expect((await engine.end(id)).status).toBe("completed");
+    expect(await engine.facts(id)).toContain("update_answered update:poke");
+  });
+});
+
+describe("code that is kept while its run is parked", () => {
+  test("a patch that code comes to while it is parked does not go unrecorded", async () => {
+    const engine = createEngine({ isSticky: true });
+    const gate = createGate();
+    const straying = workflow({ ...once, name: "straying" }, async (ctx) => {
+      const waiting = ctx.waitForSignal("go");
+      await gate.opened;
+      const isNew = ctx.patch("new");
+      await waiting;
+      return ctx.step(isNew ? "new" : "old", () => 1);
+    });
+    const id = await engine.start(straying);
+    await engine.pass(10_000);
+    gate.open();
+    await engine.idle();
+    await engine.tell(id, "signal:go");
+    await engine.end(id);
+    const facts = await engine.facts(id);
+    expect(facts.includes("patched new")).toBe(facts.includes("step_completed new"));
+  });
+
+  test("a run whose deadline passes while it is parked is told so, and undone", async () => {
+    const engine = createEngine({ isSticky: true });
+    const seen: string[] = [];
+    const late = workflow({ ...once, name: "late" }, async (ctx) => {
+      await ctx.step("do", () => 1, { undo: () => void seen.push("undone") });
+      try {
+        await ctx.waitForSignal("never");
+      } finally {
+        seen.push("finally");
+      }
+    });
+    const id = await engine.start(late, undefined, { deadlineAt: engine.clock.now() + 60_000 });
+    expect((await engine.end(id)).status).toBe("timed_out");
+    expect(seen).toEqual(["finally", "undone"]);
+  });
+
+  test("undoing goes on after a long pause between attempts, paused and resumed meanwhile", async () => {
+    for (const isSticky of [false, true]) {
+      const engine = createEngine({ isSticky });
+      const seen: number[] = [];
+      const failing = workflow({ ...once, name: "failing" }, async (ctx) => {
+        await ctx.step("do", () => 1, {
+          undo: (_, { attempt }) => {
+            seen.push(attempt);
+            if (attempt < 3) throw new Error("not yet");
+          },
+          undoRetry: { attempts: 5, delays: ["1m"], jitter: false },
+        });
+        throw new Error("no");
+      });
+      const id = await engine.start(failing);
+      await engine.pass(1_000);
+      await engine.tell(id, "pause");
+      await engine.pass(200_000);
+      expect(seen).toEqual([1]);
+      await engine.tell(id, "resume");
+      expect((await engine.end(id)).status).toBe("failed");
+      expect(seen).toEqual([1, 2, 3]);
+    }
   });
 });
