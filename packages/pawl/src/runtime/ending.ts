@@ -132,6 +132,8 @@ export function createEnding(parts: EndingParts): Ending {
       });
       // An error is costly to make, and mostly nothing runs.
       steps.abort(new PawlError("RUN_ENDED", `Run ${runId} has completed.`, { runId }));
+      // What they bring in from here on would come after the last fact.
+      steps.giveUp();
     }
     return end({ status: "completed", output, error: null }, null, next);
   };
