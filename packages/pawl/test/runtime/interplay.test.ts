@@ -469,3 +469,62 @@ describe("code that is kept while its run is parked", () => {
     }
   });
 });
+
+describe("a run that returns while a transaction commits", () => {
+  test("ends with its last fact, whatever a forgotten step brings in meanwhile", async () => {
+    const commit = createGate();
+    const enter = createGate();
+    let isSecondDone = false;
+    const engine: Engine = createEngine({
+      probe(point) {
+        if (point === "record.before" && isSecondDone) enter.open();
+      },
+      deps: {
+        transactions: {
+          own: {
+            isForeign: false,
+            checksCommit: true,
+            completions: createLedger().on.completions,
+            async begin(work) {
+              const answer = await work({} as never, { query: async () => ({ rows: [] }) });
+              await commit.opened;
+              return answer;
+            },
+          },
+          open: async () => "open",
+          async record(_tx, _token, lease, event) {
+            const { told, now } = await engine.store.record({ lease, events: [event], children: [] });
+            return { told, now };
+          },
+        },
+      },
+    });
+    const forgotten = createGate();
+    const hasty = workflow({ ...once, name: "hasty" }, async (ctx) => {
+      void ctx.step("forgotten", () => forgotten.opened);
+      const awaited = ctx.step("awaited", () => 1);
+      void ctx.transaction("kept", () => enter.opened);
+      await awaited;
+      await ctx.step("second", () => {
+        isSecondDone = true;
+      });
+    });
+    const id = await engine.start(hasty);
+    await engine.idle();
+    forgotten.open();
+    await engine.idle();
+    commit.open();
+    await engine.end(id);
+    expect((await engine.facts(id)).slice(-2)).toEqual(["step_completed kept", "completed"]);
+  });
+});
+
+describe("the memory that a parked run holds on to", () => {
+  test("counts its input", async () => {
+    const engine = createEngine();
+    const waiting = workflow({ ...once, name: "waiting" }, (ctx, _input: string) => ctx.waitForSignal("go"));
+    await engine.start(waiting, "x".repeat(100_000));
+    await engine.pass(1_000);
+    expect(engine.executions[0]?.bytes).toBeGreaterThan(100_000);
+  });
+});
