@@ -528,3 +528,71 @@ describe("the memory that a parked run holds on to", () => {
     expect(engine.executions[0]?.bytes).toBeGreaterThan(100_000);
   });
 });
+
+describe("updates and attempts", () => {
+  test("an update whose handler was cut short by a failed attempt is answered once, by the next", async () => {
+    for (const isSticky of [false, true]) {
+      const engine = createEngine({ isSticky });
+      const calls: string[] = [];
+      const busy = workflow(
+        { name: "busy", version: 1, retry: { attempts: 2, initial: "1s" } },
+        async (ctx) => {
+          ctx.onUpdate("add", async (n, inner) => {
+            await inner.step("first", () => void calls.push("first"));
+            await inner.sleep("1m");
+            await inner.step("second", () => void calls.push("second"));
+            return n;
+          });
+          await ctx.sleep("10s");
+          if (ctx.run.attempt === 1) throw new Error("no");
+          await ctx.sleep("1h");
+        },
+      );
+      const id = await engine.start(busy);
+      await engine.idle();
+      await engine.tell(id, "update:add", 1);
+      await engine.idle();
+      expect((await engine.end(id)).status).toBe("completed");
+      expect(calls).toEqual(["first", "second"]);
+      const facts = await engine.facts(id);
+      expect(facts.filter((fact) => fact.startsWith("update_"))).toEqual([
+        "update_received update:add",
+        "update_answered update:add",
+      ]);
+    }
+  });
+  test("a cancelled run refuses what its handler asks for", async () => {
+    const engine = createEngine({ isSticky: true });
+    const seen: string[] = [];
+    const busy = workflow({ ...once, name: "busy" }, async (ctx) => {
+      ctx.onUpdate("add", async (_, inner) => {
+        await inner.sleep("1m").catch((error: unknown) => void seen.push((error as { code: string }).code));
+      });
+      await ctx.waitForSignal("never");
+    });
+    const id = await engine.start(busy);
+    await engine.idle();
+    await engine.tell(id, "update:add", 1);
+    await engine.idle();
+    await engine.tell(id, "cancel");
+    expect((await engine.end(id)).status).toBe("cancelled");
+    expect(seen).toEqual(["RUN_CANCELLED"]);
+  });
+  test("an update that a paused run is sent is answered once it is resumed", async () => {
+    const engine = createEngine({ isSticky: true });
+    const busy = workflow({ ...once, name: "busy" }, async (ctx) => {
+      ctx.onUpdate("add", (n) => n);
+      await ctx.waitForSignal("stop");
+    });
+    const id = await engine.start(busy);
+    await engine.idle();
+    await engine.tell(id, "pause");
+    await engine.idle();
+    await engine.tell(id, "update:add", 1);
+    await engine.pass(60_000);
+    expect(await engine.facts(id)).toEqual(["paused"]);
+    await engine.tell(id, "resume");
+    await engine.idle();
+    expect(await engine.facts(id)).toContain("update_answered update:add");
+  });
+});
