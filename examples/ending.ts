@@ -69,5 +69,5 @@ await tellEnd(letter);
 const { runs } = await pawl.deadLetters({ workflow: "fragile", errorCode: "E_BUG" });
 console.log(`Dead letters: ${runs.length}`);
 isFixed = true;
-console.log(`Redriven: ${await pawl.redriveAll({ workflow: "fragile" })}`);
+console.log(`Retried: ${await pawl.retryAll({ workflow: "fragile" })}`);
 await tellEnd(letter);

@@ -41,10 +41,12 @@ const pages: Readonly<Record<string, number>> = {
   "children.md": 1,
   "waiting.md": 1,
   "steps.md": 1,
+  "effects.md": 1,
   "sagas.md": 1,
   "cancelling.md": 1,
   "changing-code.md": 5,
   "streams.md": 3,
+  "front-ends.md": 2,
 };
 const shown = await Promise.all(
   Object.keys(pages).map(async (page) => {

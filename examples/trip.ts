@@ -31,7 +31,7 @@ export const bookTrip = workflow(
     await ctx.step("ask", () => desk.ask(`Approve ${flight.price} for ${city}?`));
     const approved = await ctx.waitForSignal("approved", { timeout: "2d" });
     if (approved === null) throw new NonRetryableError("Nobody approved it in time");
-    await ctx.sleep("1h");
+    await ctx.sleep("1s"); // or "30d": no process is held meanwhile
     return { room: room.booking, flight: flight.booking, by: approved.by, at: ctx.now() };
   },
 );

@@ -23,10 +23,12 @@ const pages = [
   "docs/children.md",
   "docs/waiting.md",
   "docs/steps.md",
+  "docs/effects.md",
   "docs/sagas.md",
   "docs/cancelling.md",
   "docs/changing-code.md",
   "docs/streams.md",
+  "docs/front-ends.md",
 ];
 
 for (const page of pages) {

@@ -59,6 +59,14 @@ test("the list of pages names each page", async () => {
   expect(pages.filter((name) => !list.includes(`](${name})`))).toEqual([]);
 });
 
+test("the list of decisions names each one, and no two have one number", async () => {
+  const list = await read("docs/decisions/README.md");
+  const names = await readdir(join(root, "docs/decisions"));
+  const decisions = names.filter((name) => /^\d{4}-.*\.md$/.test(name));
+  expect(decisions.filter((name) => !list.includes(`[${name.slice(0, 4)}](${name})`))).toEqual([]);
+  expect(new Set(decisions.map((name) => name.slice(0, 4))).size).toBe(decisions.length);
+});
+
 test("the table of error codes has every code, and no other", async () => {
   const source = await read("packages/pawl/src/core/error.ts");
   const codes = [...source.matchAll(/^ {2}\| "([A-Z_]+)"/gm)].map(([, code]) => code);

@@ -83,6 +83,7 @@ export function observeStore(store: Store, process: string, observer: StoreObser
 
   return {
     now: () => store.now(),
+    upMs: () => store.upMs(),
     async createRuns(runs) {
       const answers = await store.createRuns(runs);
       const call = recorder.entries.length;

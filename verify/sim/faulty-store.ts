@@ -100,6 +100,7 @@ export function createFaultyStore(store: Store, link: StoreLink): Store {
 
   return {
     now: () => call("now", () => store.now()),
+    upMs: () => call("upMs", () => store.upMs()),
     createRuns: (runs) => call("createRuns", () => store.createRuns(runs)),
     claimRuns: (request) => call("claimRuns", () => store.claimRuns(request)),
     begin: (lease) => call("begin", () => store.begin(lease)),

@@ -14,11 +14,12 @@ set enable_bitmapscan = off
 as $$
 #variable_conflict use_column
 begin
+  -- date_part answers a float8, which is exact to the microsecond here; extract a numeric, which took half of the time.
   return query
   select e.seq, e.kind, e.name, e.attempt, e.data::text, e.notes::text,
-         floor(extract(epoch from e.at) * 1000)::float8,
-         floor(extract(epoch from e.began_at) * 1000)::float8,
-         floor(extract(epoch from e.due_at) * 1000)::float8,
+         floor(round(date_part('epoch', e.at) * 1e6) / 1e3),
+         floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3),
+         floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3),
          e.worker_id, e.format
     from (select e.*, sum(coalesce(octet_length(e.data::text), 0) + coalesce(octet_length(e.notes::text), 0))
                         over (order by e.seq rows between unbounded preceding and 1 preceding) as bytes_before

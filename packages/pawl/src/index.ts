@@ -124,9 +124,9 @@ export interface PostgresPool {
 
 /** Exactly one of `url`, `pool` and `memory` says where runs live. */
 export interface PawlOptions {
-  /** A Postgres connection string. Pawl makes and closes its own pool. */
+  /** A Postgres connection string. Pawl makes and closes its own pool. Default: none. */
   readonly url?: string | undefined;
-  /** The caller's own pool, which Pawl never closes. */
+  /** The caller's own pool, which Pawl never closes. Default: none. */
   readonly pool?: PostgresPool | undefined;
   /** Keeps everything in this process, for tests. Default false. */
   readonly memory?: boolean;

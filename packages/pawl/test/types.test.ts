@@ -348,3 +348,24 @@ interface PrismaLikeTransaction {
   readonly order: { create(): Promise<void> };
   $queryRawUnsafe<T = unknown>(text: string, ...values: unknown[]): Promise<T>;
 }
+
+test("parts of the code that have contexts of their own keep what the workflow declares", () => {
+  const declared = workflow(
+    {
+      name: "declared",
+      version: 1,
+      published: { stage: z.enum(["one", "two"]) },
+      signals: { go: z.number() },
+    },
+    async (ctx) => {
+      await ctx.map("m", [1], (_item, inner) => inner.publish("stage", "one"));
+      // @ts-expect-error: no such stage
+      await ctx.map("m", [1], (_item, inner) => inner.publish("stage", "three"));
+      const first = await ctx.race({ go: (branch) => branch.waitForSignal("go"), late: ctx.sleep("1d") });
+      if (first.winner === "go") expectTypeOf(first.value).toEqualTypeOf<number>();
+      // @ts-expect-error: no such signal
+      await ctx.race({ stop: (branch) => branch.waitForSignal("stop") });
+    },
+  );
+  void declared;
+});

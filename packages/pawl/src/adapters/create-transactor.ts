@@ -2,6 +2,7 @@ import { checkFlag, checkOptions, type Check } from "../core/options.ts";
 import type { Transactor } from "../core/transactor.ts";
 import { createCompletions } from "./completion-table.ts";
 
+/** What the functions of `pawl/adapters` that begin transactions take. */
 export interface TransactorOptions {
   /**
    * True: the library's database is another than the one that Pawl's runs live in. It needs the completion table then.

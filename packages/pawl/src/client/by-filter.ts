@@ -43,6 +43,7 @@ export interface RetryFilter extends AnyFilter {
   readonly children?: boolean;
 }
 
+/** What `cancelAll` takes beside its filter. */
 export interface CancelAllOptions {
   /** Kept in each run's history. Default: none. */
   readonly reason?: string;

@@ -98,7 +98,10 @@ export interface Client {
   published(runId: RunId, key: string): Promise<unknown>;
   /** The last value under each key. @throws {PawlError} `RUN_NOT_FOUND` */
   published(runId: RunId): Promise<Readonly<Record<string, unknown>>>;
-  /** @throws {PawlError} `RUN_NOT_FOUND`, `RUN_ENDED`, `INVALID_TRANSACTION` */
+  /**
+   * Sends a signal to the run: see `RunHandle.signal`.
+   * @throws {PawlError} `RUN_NOT_FOUND`, `RUN_ENDED`, `INVALID_PAYLOAD`, `INVALID_NAME`, `INVALID_OPTION`, `INVALID_TRANSACTION`
+   */
   signal(runId: RunId, name: string, payload?: unknown, options?: SignalOptions): Promise<void>;
   /**
    * Asks something of a running workflow, and answers what its handler returns: see `RunHandle.update`.
@@ -119,7 +122,7 @@ export interface Client {
   terminate(runId: RunId, reason?: string): Promise<void>;
   /** Keeps the run from going on until it is resumed; a step in progress ends first. @throws {PawlError} `RUN_NOT_FOUND`, `RUN_ENDED` */
   pause(runId: RunId): Promise<void>;
-  /** @throws {PawlError} `RUN_NOT_FOUND`, `RUN_ENDED` */
+  /** Lets a paused run go on where it was. @throws {PawlError} `RUN_NOT_FOUND`, `RUN_ENDED` */
   resume(runId: RunId): Promise<void>;
   /**
    * Changes the priority of a run that nobody executes, and the time of one that has not begun or waits to be tried again.

@@ -1,5 +1,6 @@
 import { checkList, checkName, checkOptions, type Check } from "../core/options.ts";
 
+/** From where to fork a run, and what is different in the fork. */
 export interface ForkOptions {
   /** The step, sleep, wait or child that runs anew: its name, or its key as the history has it. What came before is kept. */
   readonly from: string;

@@ -17,6 +17,7 @@ import type { Connection } from "./connection.ts";
 import { assertRunId, ended, notFound } from "./run-id.ts";
 import { checkReason } from "./telling.ts";
 
+/** What `reschedule` changes: at least one of them. */
 export interface RescheduleOptions {
   /** Lower goes first. Default: as it is. */
   readonly priority?: number;

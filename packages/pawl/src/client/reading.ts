@@ -30,6 +30,7 @@ export interface ListFilter {
   readonly limit?: number;
 }
 
+/** A page of runs, newest first. */
 export interface RunPage {
   readonly runs: readonly Run[];
   /**
@@ -46,6 +47,7 @@ export interface RunCount {
   readonly isExact: boolean;
 }
 
+/** How many runs there are, by status. */
 export type RunCounts = Readonly<Record<RunStatus, RunCount>>;
 
 /** What waits to be claimed of one workflow in one queue. */

@@ -10,6 +10,7 @@ import type {
   WorkflowRef,
 } from "../core/workflow-ref.ts";
 
+/** Settings of a workflow that only its code knows. */
 export interface RefOptions {
   /** Where runs go unless `start` says otherwise. Default `"default"`: the workflow's own setting is not known here. */
   readonly queue?: string;

@@ -6,6 +6,7 @@ import type { Chains } from "./chains.ts";
 import type { Connection } from "./connection.ts";
 import { assertRunId, ended, notFound } from "./run-id.ts";
 
+/** What `retry` and `retryAll` take. */
 export interface RunRetryOptions {
   /**
    * `"start"`: the run begins anew with its input, also one that completed. Its history is kept, and nothing of it is

@@ -11,8 +11,9 @@ import type { StreamItem, StreamOptions } from "./streaming.ts";
 import type { CancelOptions, SignalOptions } from "./telling.ts";
 import type { UpdateOptions } from "./updating.ts";
 
+/** What `result` takes. */
 export interface ResultOptions {
-  /** Stops the waiting, not the run. */
+  /** Stops the waiting, not the run. Default: waits for ever. */
   readonly signal?: AbortSignal;
 }
 
@@ -68,7 +69,7 @@ export interface RunHandle<
   Updates extends UpdateSchemas = UpdateSchemas,
 > {
   readonly id: RunId;
-  /** @throws {PawlError} `RUN_NOT_FOUND` */
+  /** How it is now; does not wait. @throws {PawlError} `RUN_NOT_FOUND` */
   status(): Promise<RunStatus>;
   /**
    * Waits for the run to end and returns its output. Waits for ever by default, since a run may last months.
@@ -78,7 +79,8 @@ export interface RunHandle<
   result(options?: ResultOptions): Promise<Output>;
   /**
    * Sends a signal. Signals wait until the run asks for them, in the order sent.
-   * @throws {PawlError} `RUN_ENDED` when the run can no longer receive it
+   * @throws {PawlError} `RUN_ENDED` when the run can no longer receive it; `INVALID_PAYLOAD` if its schema refuses it;
+   * `RUN_NOT_FOUND`, `INVALID_NAME`, `INVALID_OPTION`, `INVALID_TRANSACTION`
    */
   signal<Name extends SignalName<Signals>>(
     name: Name,
@@ -96,8 +98,9 @@ export interface RunHandle<
     ...rest: UpdateArguments<UpdatePayload<Updates, Name>>
   ): Promise<UpdateOutput<Updates, Name>>;
   /**
-   * Asks the run to stop: its steps' signals abort, and it ends as `cancelled` once they have returned. A step that
-   * ignores its `AbortSignal` is given up 30 s after the abort. Does nothing once the run has ended.
+   * Asks the run to stop: its steps' signals abort, its code comes to its end, what it did is undone, and it ends as
+   * `cancelled`. A step that ignores its `AbortSignal` is given up 30 s after the abort. Its children are asked to stop
+   * too, unless they are detached. Does nothing once the run has ended.
    * @param options a text is the reason: at most 1,000 characters; `result` rejects with it
    * @throws {PawlError} `RUN_NOT_FOUND`, `INVALID_OPTION`, `INVALID_PAYLOAD`, `INVALID_TRANSACTION`
    */
@@ -106,12 +109,13 @@ export interface RunHandle<
   terminate(reason?: string): Promise<void>;
   /** Keeps it from going on until it is resumed; a step in progress ends first. @throws {PawlError} `RUN_NOT_FOUND`, `RUN_ENDED` */
   pause(): Promise<void>;
-  /** @throws {PawlError} `RUN_NOT_FOUND`, `RUN_ENDED` */
+  /** Lets a paused run go on where it was. @throws {PawlError} `RUN_NOT_FOUND`, `RUN_ENDED` */
   resume(): Promise<void>;
   /** Changes priority or time of a run that waits to be claimed. @throws {PawlError} `RUN_BEGUN`, `RUN_ENDED`, `RUN_NOT_FOUND` */
   reschedule(options: RescheduleOptions): Promise<void>;
   /**
-   * Gives it another life if it ended otherwise than by completing, or however it ended with `from: "start"`.
+   * Gives it another life if it ended otherwise than by completing, or however it ended with `from: "start"`. What it had
+   * finished is kept, what failed is tried again. Does nothing to a run that lives.
    * @throws {PawlError} `RUN_ENDED`, `RUN_NOT_FOUND`, `INVALID_OPTION`
    */
   retry(options?: RunRetryOptions): Promise<void>;

@@ -59,6 +59,7 @@ interface TransactionOption {
   readonly tx?: Transaction;
 }
 
+/** What `start` takes after the input. */
 export interface StartOptions extends OwnStartOptions, TransactionOption {}
 
 /** For all runs of a `startMany`, unless one of them says otherwise. */

@@ -8,10 +8,11 @@ import type { Connection } from "./connection.ts";
 import { assertRunId, notFound } from "./run-id.ts";
 import { createWatch, type WatchSeams } from "./watch.ts";
 
+/** From where to read a stream, and until when. */
 export interface StreamOptions {
   /** The first position to read; what a reader has seen last, and one. Default 1. */
   readonly from?: number;
-  /** Stops the reading, not the run: the iterator throws its reason. */
+  /** Stops the reading, not the run: the iterator throws its reason. Default: reads until the end. */
   readonly signal?: AbortSignal;
 }
 

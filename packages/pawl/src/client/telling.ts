@@ -11,6 +11,7 @@ import type { Chains } from "./chains.ts";
 import type { Connection } from "./connection.ts";
 import { assertRunId, ended, notFound } from "./run-id.ts";
 
+/** What `signal` takes after the payload. */
 export interface SignalOptions {
   /** The sender's retries with one key are one signal. Default: none, every call sends one. */
   readonly idempotencyKey?: string;
@@ -18,6 +19,7 @@ export interface SignalOptions {
   readonly tx?: Transaction;
 }
 
+/** What `cancel` takes; a text is the reason. */
 export interface CancelOptions {
   /** Kept in the run's history. Default: none. */
   readonly reason?: string;

@@ -17,6 +17,7 @@ import { ended } from "./run-id.ts";
 import type { Tell } from "./telling.ts";
 import { createWatch, type WatchSeams } from "./watch.ts";
 
+/** What `update` takes after the payload. */
 export interface UpdateOptions {
   /** How long to wait for the answer. The run may still get the update afterwards. Default: for ever. */
   readonly timeout?: Duration;

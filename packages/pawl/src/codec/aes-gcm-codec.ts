@@ -3,6 +3,7 @@ import { PawlError } from "../core/error.ts";
 import { checkOptions, invalidOption } from "../core/options.ts";
 import type { PayloadCodec, PayloadPlace } from "../core/payload-codec.ts";
 
+/** A key of `aesGcmCodec`. */
 export interface AesGcmKey {
   /** Stored in clear beside what the key encrypts: 1 to 64 letters, digits, `.`, `_` and `-`. */
   readonly id: string;
@@ -10,6 +11,7 @@ export interface AesGcmKey {
   readonly key: Uint8Array | string;
 }
 
+/** What `aesGcmCodec` takes. */
 export interface AesGcmOptions {
   /** The first one encrypts, all of them decrypt. To rotate, put a new one before the others. */
   readonly keys: readonly AesGcmKey[];

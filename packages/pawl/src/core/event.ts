@@ -40,6 +40,7 @@ const eventKinds = [
   "timed_out",
   "expired",
 ] as const;
+/** What a history tells of: each kind of fact. */
 export type EventKind = (typeof eventKinds)[number];
 
 /** What this build writes. A later one that means something else by its facts says so with a higher number. */

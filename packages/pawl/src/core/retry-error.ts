@@ -15,6 +15,7 @@ const checkAfter: Check = (value) =>
     : 'must be a duration, such as "30s", or a valid Date';
 const checks = { after: checkAfter, cause: () => null };
 
+/** When to try again. */
 export interface RetryAfterOptions {
   /** How long to wait from now, or until when. At most a year; an instant in the past is now. */
   readonly after: Duration | Date;

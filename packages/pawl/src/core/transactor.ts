@@ -2,8 +2,10 @@ import type { RunId } from "./ids.ts";
 import type { Payload } from "./json.ts";
 import type { Transaction } from "./transaction.ts";
 
+/** How far a transaction is kept apart from others, as Postgres has it. */
 export type Isolation = "read committed" | "repeatable read" | "serializable";
 
+/** What a transactor is told when it begins a transaction. */
 export interface BeginOptions {
   /** Default: as the database is set. */
   readonly isolation?: Isolation | undefined;

@@ -20,6 +20,8 @@ export function continueRun(state: State, run: Run, { id, version, input, isRaw 
     end: null,
     events: new Map(),
     newestSeq: 0,
+    forkedFrom: null,
+    streams: new Map(),
     inbox: new Map(),
     unread: new SortedList(compareMessages),
     childIds: new Set(),

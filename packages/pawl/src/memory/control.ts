@@ -67,6 +67,7 @@ export function redrive(
 function answerRedrive(run: Run | undefined, { from, endedAt }: RedriveTerms): RedriveAnswer {
   if (!run) return "missing";
   if (!run.end) return "live";
+  // One that went on as another has nothing to begin anew: its chain is where the other is.
   if (run.end.status === "completed" && (from !== "start" || run.continuedAs !== null)) return "completed";
   return run.end.endedAt === (endedAt?.get(run.id) ?? run.end.endedAt) ? "redriven" : "live";
 }

@@ -29,6 +29,7 @@ import { insertMessage, tell, wakeTold } from "./tell.ts";
 import { wakeDue } from "./wake-due.ts";
 import { heartbeat, listWorkers, registerWorker, retireWorker } from "./workers.ts";
 
+/** What a store in memory is made with. */
 export interface MemoryStoreOptions {
   /** The store's clock; parts of a ms are cut off. */
   readonly clock: Clock;
@@ -63,6 +64,7 @@ export function storeOf(state: State): MemoryStore {
 
   return {
     now: () => transition(() => state.now()),
+    upMs: () => Promise.resolve(0),
     createRuns: (runs) => transition(() => createRuns(state, runs)),
     claimRuns: (request) => transition(() => claimRuns(state, request)),
     begin: (lease) => transition(() => begin(state, lease)),

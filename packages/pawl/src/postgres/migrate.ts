@@ -7,6 +7,7 @@ import { type Migration, migrations } from "./migrations.generated.ts";
 import { bindSchema, type SchemaName } from "./schema-name.ts";
 import { isBlocked, translateError } from "./sql-error.ts";
 
+/** What `migrate` takes. */
 export interface MigrateOptions {
   /** Only check: throw unless the schema is exactly what this library needs. Default false. */
   readonly verifyOnly?: boolean;
@@ -14,6 +15,7 @@ export interface MigrateOptions {
   readonly grantTo?: string;
 }
 
+/** What `migrate` has done. */
 export interface MigrateAnswer {
   /** Versions applied by this call; empty when the schema was up to date. */
   readonly applied: readonly number[];

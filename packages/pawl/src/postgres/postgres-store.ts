@@ -241,6 +241,9 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     async now() {
       return (await one<{ readonly now_ms: number }>(read.readClock, [])).now_ms;
     },
+    async upMs() {
+      return (await one<{ readonly up_ms: number }>(read.readUptime, [])).up_ms;
+    },
     async createRuns(runs) {
       const [only] = runs;
       if (only === undefined) return [];

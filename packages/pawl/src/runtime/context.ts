@@ -26,6 +26,7 @@ export interface RunIdentity {
   readonly parentId: RunId | null;
 }
 
+/** What `ctx.call` takes after the input. */
 export interface CallOptions {
   /** Default: the child workflow's own queue. */
   readonly queue?: string;
@@ -37,6 +38,7 @@ export interface CallOptions {
   readonly tags?: readonly string[];
 }
 
+/** What `ctx.start` takes after the input. */
 export interface StartChildOptions extends CallOptions {
   /** True: it goes on when its parent fails, is cancelled or times out, and has a deadline of its own. Default false. */
   readonly detached?: boolean;
@@ -52,15 +54,14 @@ export interface ChildHandle<Output = unknown> {
   result(): Promise<Output>;
 }
 
+/** What `ctx.map` takes after its function. */
 export interface MapOptions {
   /** How many items are worked on at a time. Default 100. */
   readonly concurrency?: number;
 }
 
 /** What takes part in a race: what a request of the context returned, or a function that may make several. */
-export type Racer<Signals extends SignalSchemas = SignalSchemas> =
-  | Promise<unknown>
-  | ((ctx: Context<Signals>) => unknown);
+export type Racer<Ctx = Context> = Promise<unknown> | ((ctx: Ctx) => unknown);
 
 /** Which branch of a race was first, and what it brought. */
 export type RaceResult<Racers> = {
@@ -70,6 +71,7 @@ export type RaceResult<Racers> = {
   };
 }[keyof Racers & string];
 
+/** What `ctx.waitForSignal` takes after the name. */
 export interface TimeoutOption {
   /** Gives up after this long. */
   readonly timeout: Duration;
@@ -77,14 +79,17 @@ export interface TimeoutOption {
 
 /**
  * What a workflow's code asks of Pawl. Every request is durable: once answered, it is answered the same way in every
- * later execution of the run. Use `Promise.all`, `race` and `allSettled` over requests as you like, but await nothing
- * else that takes time: put that into a step. Await every request: a run that returns does not wait for the others.
+ * later execution of the run. Use `Promise.all` and `allSettled` over requests as you like, and `ctx.race` rather than
+ * `Promise.race`, whose losers go on. Await nothing else that takes time: put that into a step. Await every request: a run
+ * that returns does not wait for the others. Once the run is to stop, every request rejects with `RUN_CANCELLED` or
+ * `RUN_TIMED_OUT`; in a branch that lost a race, with `WITHDRAWN`.
  */
 export interface Context<
   Signals extends SignalSchemas = SignalSchemas,
   Published extends PublishedSchemas = PublishedSchemas,
   Updates extends UpdateSchemas = UpdateSchemas,
 > {
+  /** Which run this is. */
   readonly run: RunIdentity;
   /** Says nothing while a history is replayed. */
   readonly log: Log;
@@ -117,20 +122,28 @@ export interface Context<
     call: (tx: Tx, step: StepContext) => T | Promise<T>,
     options?: TransactionOptions<Tx>,
   ): Promise<T>;
-  /** Waits, without a process if it takes long. */
+  /**
+   * Waits by the database's clock, never too short, for months if need be; without a process or a connection if it takes
+   * long. @throws {PawlError} `INVALID_OPTION`
+   */
   sleep(duration: Duration): Promise<void>;
-  /** Waits until this instant (a date, or ms since 1970); one in the past is over at once. */
+  /** Waits until this instant (a date, or ms since 1970); one in the past is over at once. @throws {PawlError} `INVALID_OPTION` */
   sleepUntil(instant: Date | number): Promise<void>;
-  /** Takes the oldest signal of this name that nobody has taken; null when the timeout is over first. */
+  /**
+   * Takes the oldest signal of this name that nobody has taken; null when the timeout is over first. One that came before
+   * is not lost. Which of the two was first is a recorded fact. @throws {PawlError} `INVALID_NAME`, `INVALID_OPTION`
+   */
   readonly waitForSignal: WaitForSignal<Signals>;
   /**
    * Starts a child run and waits for its output.
-   * @throws {PawlError} `RUN_FAILED` with the child's error as `cause`; `RUN_CANCELLED`, `RUN_TIMED_OUT`, `RUN_EXPIRED`
+   * @throws {PawlError} `RUN_FAILED` with the child's error as `cause`; `RUN_CANCELLED`, `RUN_TIMED_OUT`, `RUN_EXPIRED`;
+   * `INVALID_PAYLOAD`, `INVALID_OPTION`
    */
   call<Input, Output>(workflow: WorkflowRef<Input, Output>, ...args: CallArguments<Input>): Promise<Output>;
   /**
    * Starts a child run and goes on. A child whose end nobody awaits goes on when its parent completes; when its parent
-   * fails, is cancelled or times out it is cancelled, unless it is detached.
+   * fails, is cancelled or times out it is cancelled, unless it is detached. @throws {PawlError} `INVALID_PAYLOAD`,
+   * `INVALID_OPTION`
    */
   start<Input, Output>(
     workflow: WorkflowRef<Input, Output>,
@@ -138,12 +151,12 @@ export interface Context<
   ): Promise<ChildHandle<Output>>;
   /**
    * Calls the function for every item, some at a time, each with a context of its own, and answers the results in order.
-   * Once one has failed no other begins.
+   * Once one has failed no other begins. @throws {PawlError} `INVALID_NAME`, `INVALID_OPTION`; what the function throws
    */
   map<Item, Result>(
     name: string,
     items: readonly Item[],
-    call: (item: Item, ctx: Context<Signals>, index: number) => Promise<Result> | Result,
+    call: (item: Item, ctx: Context<Signals, Published, Updates>, index: number) => Promise<Result> | Result,
     options?: MapOptions,
   ): Promise<Result[]>;
   /**
@@ -155,7 +168,7 @@ export interface Context<
    * const first = await ctx.race({ paid: ctx.waitForSignal("paid"), late: ctx.sleep("3d") });
    * if (first.winner === "paid") await ctx.step("ship", () => ship(first.value));
    */
-  race<const Racers extends Readonly<Record<string, Racer<Signals>>>>(
+  race<const Racers extends Readonly<Record<string, Racer<Context<Signals, Published, Updates>>>>>(
     racers: Racers,
   ): Promise<RaceResult<Racers>>;
   /**

@@ -5,6 +5,7 @@ import type { Payloads } from "../core/payloads.ts";
 import { parseWith } from "../core/schema.ts";
 import { isWorkflow, type WorkflowRef } from "../core/workflow-ref.ts";
 
+/** What `ctx.continueAs` takes after the input. */
 export interface ContinueOptions {
   /** The version of the workflow to go on with. Its first worker parses the input. Default: the same. */
   readonly version?: number;

@@ -20,7 +20,7 @@ import { createFailures } from "./failures.ts";
 import { stopError, stopOf } from "./orders.ts";
 import { createPatches, type Patches } from "./patches.ts";
 import { enterBranch, isLost } from "./race.ts";
-import { createRequest, type Branch, type Request, type RequestTerms } from "./request.ts";
+import { createRequest, requestOf, type Branch, type Request, type RequestTerms } from "./request.ts";
 import { createRequests } from "./requests.ts";
 import { createRunLog, unwatched } from "./run-log.ts";
 import { createScope } from "./scope.ts";
@@ -53,7 +53,6 @@ export class Course {
   readonly #delivery: Delivery;
   readonly #requests = createRequests();
   readonly #failures = createFailures();
-  readonly #byPromise = new WeakMap<Promise<unknown>, Request>();
   /** Lost a race, and the history does not say so yet. */
   #withdrawn: Request[] = [];
   readonly #agenda: Agenda;
@@ -249,7 +248,6 @@ export class Course {
     if (this.#refusal !== null) return Promise.reject(this.#refusal);
     if (isLost(branch)) return Promise.reject(withdrawnError(terms));
     const request = createRequest(terms);
-    this.#byPromise.set(request.promise, request);
     enterBranch(request, branch);
     for (const mark of this.#delivery.ask(request)) {
       if (mark.kind === "timer_set" && "dueAt" in request) request.dueAt = mark.dueAt;
@@ -268,7 +266,7 @@ export class Course {
 
   /** Answers whether this is the promise of a request, and one that can be in the branch. */
   #adopt(promise: Promise<unknown>, branch: Branch): boolean {
-    const request = this.#byPromise.get(promise);
+    const request = requestOf(promise);
     if (request === undefined || request.branch !== branch.outer) return false;
     if (request.state !== "settled") enterBranch(request, branch);
     return true;

@@ -145,8 +145,8 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
   let bytes = sizeOf(claimed.input);
   let isTold = claimed.told;
   let isDropped = false;
-  /** Why nothing can be written any more. */
-  let over: PawlError | null = null;
+  /** Why nothing can be written to streams any more. An error is costly to make, and mostly nobody asks for it. */
+  let over: (() => PawlError) | null = null;
   /** The last position in each stream that was written to here. */
   const positions = new Map<string, number>();
   const writers = new Set<(error: PawlError | null) => void>();
@@ -225,14 +225,13 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
   const finishWriting = (batch: readonly Gathered[]): void => {
     for (const { writing } of batch) writing?.settle(null);
   };
-  const endWriting = (error: PawlError): void => {
-    over ??= error;
-    for (const settle of writers) settle(error);
+  const endWriting = (reason: () => PawlError): void => {
+    over ??= reason;
+    for (const settle of writers) settle(reason());
   };
-  const letGo = (): void =>
-    endWriting(
-      new PawlError("RUN_ENDED", `Run ${lease.runId} is no longer executed.`, { runId: lease.runId }),
-    );
+  const letGo = (): void => endWriting(notExecuted);
+  const notExecuted = (): PawlError =>
+    new PawlError("RUN_ENDED", `Run ${lease.runId} is no longer executed.`, { runId: lease.runId });
 
   /** Facts are numbered when they are written: one whose transaction rolls back leaves no gap. */
   const number = (gathered: Gathered): Numbered => {
@@ -340,7 +339,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       gatheredBytes += size;
     },
     write(terms, fact) {
-      if (over !== null) return Promise.reject(over);
+      if (over !== null) return Promise.reject(over());
       const size = sizeOf(terms.data) + 100;
       gatheredBytes += size;
       return new Promise((resolve, reject) => {
@@ -464,7 +463,8 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     },
     drop() {
       isDropped = true;
-      endWriting(new LeaseLostError(lease.runId, lease.epoch));
+      const { runId, epoch } = lease;
+      endWriting(() => new LeaseLostError(runId, epoch));
     },
     get isHeld() {
       return isHeld();

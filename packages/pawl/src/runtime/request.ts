@@ -149,7 +149,7 @@ export function createRequest(terms: RequestTerms): Request {
   promise.catch(() => {});
   const { childId = null } = terms as { readonly childId?: RunId };
   // The terms are the caller's no longer: a copy of each would be a good part of what replay costs.
-  return Object.assign(terms, {
+  const request = Object.assign(terms, {
     promise,
     resolve,
     reject,
@@ -158,4 +158,18 @@ export function createRequest(terms: RequestTerms): Request {
     dueAt: null,
     childId,
   }) as Request;
+  // Not in a WeakMap, whose entries cost the garbage collector more than all the rest of a run with many requests.
+  (promise as RequestPromise)[ownRequest] = request;
+  return request;
+}
+
+const ownRequest = Symbol("request");
+
+interface RequestPromise extends Promise<unknown> {
+  [ownRequest]?: Request;
+}
+
+/** The request that this is the promise of, if it is one. */
+export function requestOf(promise: Promise<unknown>): Request | undefined {
+  return (promise as RequestPromise)[ownRequest];
 }

@@ -15,7 +15,7 @@ export interface StepContext {
   readonly idempotencyKey: string;
   /**
    * Number of this attempt at the step, from 1. It goes on when the step is tried again in a new attempt of the run, and
-   * begins anew when the run is redriven. An attempt that ended with its worker is made again under its number.
+   * begins anew when an operator retries the run. An attempt that ended with its worker is made again under its number.
    */
   readonly attempt: number;
   /**
@@ -28,6 +28,7 @@ export interface StepContext {
    * recorded at most every 5 s, the newest of them, and are dropped if they cannot be.
    */
   readonly heartbeat: (details?: unknown) => void;
+  /** The log of `createPawl`, which says with each line which run it is about. */
   readonly log: Log;
   /**
    * A stream of the run, to write to while the step runs. What is written stays, also if this attempt fails: each item says

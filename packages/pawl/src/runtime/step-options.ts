@@ -8,6 +8,7 @@ import {
 } from "../core/retry.ts";
 import type { UndoContext } from "./step-context.ts";
 
+/** What `ctx.step` takes after its function: when it is tried again, how long it may take, and how it is taken back. */
 export interface StepOptions<T = unknown> {
   /**
    * When the function throws. An attempt that follows within 5 s keeps the run where it is; before a later one the run is
@@ -29,8 +30,8 @@ export interface StepOptions<T = unknown> {
   /** When the undo throws. Default: five attempts, exponential from 1 s to 5 min, with jitter. */
   readonly undoRetry?: WorkflowRetryOptions;
   /**
-   * `fail`: if its worker dies in the step, it is not called again: it has failed with `STEP_CRASHED`, for good, unless the
-   * run is redriven. Default `retry`.
+   * `fail`: if its worker dies in the step, it is not called again: it has failed with `STEP_CRASHED`, for good, unless an
+   * operator retries the run. Default `retry`.
    */
   readonly onCrash?: "retry" | "fail";
 }

@@ -5,6 +5,7 @@ import type { Isolation, Transactor } from "../core/transactor.ts";
 import type { StepContext } from "./step-context.ts";
 import { readStepOptions, type StepTerms } from "./step-options.ts";
 
+/** What `ctx.transaction` takes after its function. */
 export interface TransactionOptions<Tx> {
   /** Whose transactions: what `withDrizzle(db)` and its like of `pawl/adapters` make. Default: Pawl's own connections. */
   readonly on?: Transactor<Tx>;

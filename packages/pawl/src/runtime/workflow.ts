@@ -26,6 +26,7 @@ import {
 } from "../core/workflow-ref.ts";
 import type { Context } from "./context.ts";
 
+/** What a workflow is called, what it takes, and how its runs are tried again. */
 export interface WorkflowOptions<
   Signals extends SignalSchemas = SignalSchemas,
   Published extends PublishedSchemas = PublishedSchemas,

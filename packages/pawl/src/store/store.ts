@@ -57,6 +57,8 @@ export interface RedriveTerms {
 export interface Store {
   /** The store's clock. */
   now(): Promise<number>;
+  /** How long the store has surely been there for all to be heard by, in ms. */
+  upMs(): Promise<number>;
 
   // Starting
   /** Creates all or none of these runs: a conflict withholds the others. One whose key an equal run has is answered, not created. */

@@ -39,7 +39,10 @@ export interface Registration {
 export function createRegistration(
   seams: { readonly store: Store; readonly clock: Clock; readonly ids: Ids; readonly log: Log },
   worker: Omit<NewWorker, "id">,
-  /** Heartbeats of peers that fail are repeated after a sixth of a lease at most. 0: it is here to sweep, and not for long. */
+  /**
+   * How long a store must have been there before a new worker takes silent peers for dead: heartbeats that fail are repeated
+   * after a sixth of a lease at most. 0: it is here to sweep, and not for long.
+   */
   newForMs = worker.leaseMs / 3,
 ): Registration {
   const { store, clock, ids, log } = seams;
@@ -61,6 +64,7 @@ export function createRegistration(
 
   const register = async (): Promise<void> => {
     const sentAt = clock.now();
+    const upMs = isNewUntil === null && newForMs > 0 ? await store.upMs() : newForMs;
     try {
       await store.registerWorker({ ...worker, id: workerId });
     } catch (error) {
@@ -69,7 +73,7 @@ export function createRegistration(
       throw error;
     }
     aliveUntil = sentAt + worker.leaseMs;
-    isNewUntil ??= clock.now() + newForMs;
+    isNewUntil ??= clock.now() + Math.max(0, newForMs - upMs);
     // At most one lease in two: a worker that expires all the time must expire its dead peers now and then.
     if (hasExpired && sparesOthersUntil < sentAt - worker.leaseMs)
       sparesOthersUntil = clock.now() + worker.leaseMs;

@@ -11,6 +11,7 @@ import {
 import { isWorkflow } from "../core/workflow-ref.ts";
 import type { Workflow } from "../runtime/workflow.ts";
 
+/** What a worker executes, from where, and how much at once. */
 export interface WorkerOptions {
   /** What it can execute. It never takes runs of other workflows, or of other versions of these. */
   readonly workflows: readonly Workflow[];

@@ -10,11 +10,13 @@ import { readWorkerOptions, type WorkerOptions } from "./worker-options.ts";
 
 export type { WorkerDeps } from "./crew.ts";
 
+/** What `stop` and `close` take. */
 export interface StopOptions {
   /** How long running steps may take to end. Default `"30s"`; 0 does not wait for them. */
   readonly timeout?: Duration;
 }
 
+/** What `runUntilIdle` takes. */
 export interface UntilIdleOptions {
   /** After this long it takes no more runs, and stops as `stop()` does. Default: as long as there is work. */
   readonly timeout?: Duration;
@@ -22,6 +24,7 @@ export interface UntilIdleOptions {
   readonly linger?: Duration;
 }
 
+/** Executes runs in this process. */
 export interface Worker {
   /** Resolves when the worker is registered and takes runs. @throws {PawlError} `STORE_UNAVAILABLE`, `CLOSED` */
   start(): Promise<void>;

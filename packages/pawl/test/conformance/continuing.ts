@@ -212,7 +212,7 @@ export function describeContinuing(test: StoreTest): void {
 
     test("a redriven parent hears of the run at the end of the chain alone", async ({ world }) => {
       const parent = await world.startHeld({ queue: "parents" });
-      const lease = await world.hold(await world.startChild(parent.runId));
+      const lease = await world.hold(await world.startChild(parent.runId, { isDetached: true }));
       await world.end(parent, "failed");
       const next = await goOn(world, lease);
       await world.store.redrive([parent.runId]);

@@ -1,4 +1,4 @@
-import type { ForkedEvent } from "../../src/store/run-record.ts";
+import type { ForkedEvent, NewRun } from "../../src/store/run-record.ts";
 import type { RedriveTerms } from "../../src/store/store.ts";
 import { generateRun, pickPayload } from "./generate-start.ts";
 import type { Knowledge } from "./knowledge.ts";
@@ -13,8 +13,7 @@ export function generateOperating(known: Knowledge): Operation {
   const runId = dice.pick(ids);
   if (dice.chance(0.2)) return { kind: "terminate", calls: [[runId, pickPayload(dice)]] };
   if (dice.chance(0.4)) return { kind: "redrive", calls: [[dice.some(ids), generateTerms(known)]] };
-  if (dice.chance(0.2))
-    return { kind: "fork", calls: [[generateRun(known, { startAt: null }), generateHistory(known)]] };
+  if (dice.chance(0.2)) return { kind: "fork", calls: [[generateFork(known), generateHistory(known)]] };
   const startAt = dice.pick([undefined, null, now - 1, now + dice.between(1, 5_000)]);
   const priority = dice.pick([undefined, dice.between(-1, 1)]);
   return { kind: "reschedule", calls: [[{ runId, priority, startAt }]] };
@@ -41,4 +40,13 @@ function generateHistory({ dice, now }: Knowledge): readonly ForkedEvent[] {
     dueAt: null,
     data: pickPayload(dice),
   }));
+}
+
+/** At times equal to a run whose key it has. */
+function generateFork(known: Knowledge): NewRun {
+  const keyed = known.starts.filter(({ key }) => key !== null);
+  const twin = keyed.length > 0 && known.dice.chance(0.4) ? known.dice.pick(keyed) : null;
+  if (twin === null) return generateRun(known, { startAt: null });
+  const { key, workflow, version, input } = twin;
+  return generateRun(known, { startAt: null, mustBeNew: false, key, workflow, version, input });
 }

@@ -235,7 +235,8 @@ describe.each(places)("a fork in %s", (place) => {
     const pawl = open(place, { codec });
     const { order } = createOrder(queue);
     const source = await pawl.start(order, { amount: 5 });
-    await pawl.worker({ workflows: [order], queues: [queue] }).runUntilIdle();
+    await work(pawl, { workflows: [order], queues: [queue] });
+    await source.result();
     const key = `${queue} fork`;
     const fork = await source.fork({ from: "charge", key, tags: [], queue: `${queue}-other` });
     expect((await source.fork({ from: "charge", key })).id).toBe(fork.id);
@@ -255,7 +256,8 @@ describe.each(places)("a fork in %s", (place) => {
       code: "INVALID_OPTION",
       message: expect.stringContaining("asked for nothing yet"),
     });
-    await pawl.worker({ workflows: [order], queues: [queue] }).runUntilIdle();
+    await work(pawl, { workflows: [order], queues: [queue] });
+    await source.result();
     await expect(source.fork({ from: "chrage" })).rejects.toMatchObject({
       code: "INVALID_OPTION",
       message: expect.stringContaining('"reserve", "check", "sleep", "charge"'),

@@ -79,7 +79,7 @@ test.for([
   ["What has a run done, with which results?", 300],
   ["How did its attempts go?", 300],
   ["Its children", 300],
-  ["What happened in the last 30 seconds, over all runs?", 1_000],
+  ["What happened in the last 30 seconds, over all runs?", 1_500],
   ["What is due in the next hour?", 300],
 ] as const)("with a million rows, %s looks at fewer than %i pages", async ([title, most]) => {
   const plan = await explain(supportQueries.find((query) => query.title === title)!.sql);

@@ -90,7 +90,8 @@ describe("a transaction in another database", () => {
         on: withPg(elsewhere.pool, { foreign: true }),
       });
     });
-    await shop.work([sell]);
+    // Another worker might have had it while it waited.
+    await shop.pawl.worker({ workflows: [sell], stickyRuns: 0 }).start();
     const run = await shop.pawl.start(sell);
     await elsewhere.pool.query(
       `insert into pawl_completion (run_id, step, token, state, result)

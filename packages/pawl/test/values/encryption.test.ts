@@ -165,7 +165,8 @@ describe("a ciphertext that somebody has", () => {
       return parts;
     });
     await using pawl = createPawl({ pool, schema, autoMigrate: true, codec });
-    await pawl.worker({ workflows: [part, both] }).start();
+    // It must read what was changed behind its back.
+    await pawl.worker({ workflows: [part, both], stickyRuns: 0 }).start();
     const run = await pawl.start(both);
     await until(async () => (await pawl.list({ workflow: "part", status: "waiting" })).runs.length === 2);
     for await (const child of pawl.listAll({ workflow: "part" }))

@@ -26,6 +26,12 @@ export const readClock = transition(
   "select floor(extract(epoch from {clock}) * 1000)::float8 as now_ms",
 );
 
+/** Since the server started: its own clock tells, whatever clock the store goes by. */
+export const readUptime = transition(
+  "read_uptime",
+  "select floor(extract(epoch from clock_timestamp() - pg_postmaster_start_time()) * 1000)::float8 as up_ms",
+);
+
 /** See migrations/0008_read.sql, as for all below. */
 export const loadHistory = transition(
   "load_history",
