@@ -73,10 +73,11 @@ end
 $$;
 
 -- Gives ended runs another life: limits count from zero, deadlines that have passed are dropped. What they had finished is
--- kept, and one that completed stays as it is; with p_fresh nothing is remembered, and any ended run begins anew.
+-- kept, and one that completed stays as it is; with p_fresh nothing is remembered, and any ended run begins anew but one that
+-- went on as another.
 -- p_ended_ms: only if a run's end is still the one of that instant, so that a repeated call gives one life; null: any end.
 -- Answers 'redriven', 'live' (or ended again since then), 'completed' or 'missing' for each.
--- Locks: run rows, in id order. Index: run_pkey, run_parent, stopped_pkey, inbox_unread, inbox_pkey, event_pkey.
+-- Locks: run rows, in id order. Index: run_pkey, run_parent, stopped_pkey, inbox_unread, inbox_pkey, event_pkey, stream_pkey.
 create function {schema}.redrive_runs_v1(p_shard smallint, p_runs uuid[], p_ended_ms float8[], p_fresh boolean)
 returns table (run_id uuid, outcome text)
 language plpgsql

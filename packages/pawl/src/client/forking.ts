@@ -1,7 +1,10 @@
 import { PawlError } from "../core/error.ts";
 import { describeFork, prefixBefore, requestKeys } from "../core/fork.ts";
 import type { RunId } from "../core/ids.ts";
-import { placeOfEvent, placeOfInput } from "../core/payload-codec.ts";
+import type { Payload } from "../core/json.ts";
+import { placeOfEvent, placeOfInput, type PayloadPlace } from "../core/payload-codec.ts";
+import type { Payloads } from "../core/payloads.ts";
+import { moveUpdate } from "../core/update.ts";
 import { plainRun, type ForkedEvent, type NewRun, type RunRecord } from "../store/run-record.ts";
 import type { Connection } from "./connection.ts";
 import { readForkOptions, type ForkOptions } from "./fork-options.ts";
@@ -17,10 +20,12 @@ export function createForking(
   const { store, storeClock, ids, payloads, call, emit } = connection;
 
   /** For the new run and its place there. How a child ended was written for the child, and stays so. */
-  const moveEvent = (event: Omit<ForkedEvent, "seq">, from: RunId, to: RunId): Omit<ForkedEvent, "seq"> =>
-    event.kind === "child_ended"
-      ? event
-      : { ...event, data: payloads.move(event.data, placeOfEvent(from, event), placeOfEvent(to, event)) };
+  const moveEvent = (event: Omit<ForkedEvent, "seq">, from: RunId, to: RunId): Omit<ForkedEvent, "seq"> => {
+    const { kind, data } = event;
+    if (kind === "child_ended" || data === null) return event;
+    const move = kind === "update_received" || kind === "update_answered" ? moveUpdate : moveWhole;
+    return { ...event, data: move(data, placeOfEvent(from, event), placeOfEvent(to, event), payloads) };
+  };
 
   const newRun = (source: RunRecord, options: ForkOptions, id: RunId, isRaw: boolean): NewRun => {
     const { key = null, tags, queue } = options;
@@ -95,6 +100,10 @@ export function createForking(
     }
     return answer.id;
   };
+}
+
+function moveWhole(data: Payload, from: PayloadPlace, to: PayloadPlace, payloads: Payloads): Payload | null {
+  return payloads.move(data, from, to);
 }
 
 function unknownStep(runId: RunId, from: string, known: readonly string[]): PawlError {

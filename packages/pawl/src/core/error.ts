@@ -22,6 +22,7 @@ export type ErrorCode =
   | "SCHEMA_TOO_NEW"
   | "SCHEMA_TOO_OLD"
   | "STEP_CRASHED"
+  | "STEP_ENDED"
   | "STEP_TIMED_OUT"
   | "STORE_UNAVAILABLE"
   | "STREAM_CLOSED"

@@ -1,6 +1,6 @@
 import { attemptBegan, withoutOpenFailures } from "./earlier-attempts.ts";
 import type { EventKind, RunEvent } from "./event.ts";
-import { meaningOf } from "./fact.ts";
+import { isFailure, meaningOf } from "./fact.ts";
 import type { Payload } from "./json.ts";
 import { presentLife } from "./present-life.ts";
 import { requestKey } from "./request-key.ts";
@@ -66,10 +66,19 @@ export function prefixBefore(
   // What has only failed, and would be tried again, is not remembered: there the code had come to it.
   const first = remembered.find(isIts) ?? life.find(isIts);
   if (first === undefined) return null;
-  const before = remembered.filter(({ seq, kind }) => seq < first.seq && !isAboutRun(kind));
+  const ends = endsOfStarted(remembered, first.seq);
+  const before = [
+    ...remembered.filter(({ seq, kind }) => seq < first.seq && !isAboutRun(kind)),
+    ...ends.filter(({ seq }) => seq > first.seq),
+  ];
   const answered = new Set(before.filter(isAnswer).map(requestOf));
-  const kept = before.filter((event) => meaningOf(event) === null || answered.has(requestOf(event)));
-  const boundary = attemptBegan(life);
+  const begunAnew = new Set([...undoneSteps(life), ...unendedStarts(before, ends)]);
+  const isKept = (event: RunEvent): boolean =>
+    meaningOf(event) === null || (answered.has(requestOf(event)) && !begunAnew.has(requestOf(event)));
+  const kept = before.filter(isKept);
+  // What follows on something that begins anew is there for the code to come by, but not where the history says.
+  const hasGap = before.some((event) => begunAnew.has(requestOf(event)));
+  const boundary = hasGap ? Infinity : attemptBegan(life);
   const delivered = kept.filter((event) => meaningOf(event)?.isAnswer === true).length;
   const was = forkOf(life);
   const inherited = (was?.seeds ?? []).map(({ runId, until }) => ({
@@ -86,6 +95,41 @@ export function prefixBefore(
       seeds: [...inherited, { runId: source.id, until: delivered }],
     },
   };
+}
+
+/** What was undone has not been done; nor has what will be, by a run that is at it. */
+function undoneSteps(life: readonly RunEvent[]): readonly string[] {
+  if (!life.some(({ kind }) => kind === "undo_began")) return [];
+  const completed = new Set(life.filter(({ kind }) => kind === "step_completed").map(({ name }) => name));
+  const failed = new Set(life.filter(({ kind }) => kind === "undo_failed").map(({ name }) => name));
+  return life
+    .filter(
+      ({ kind, name, data }) =>
+        kind === "step_intended" && data !== null && completed.has(name) && !failed.has(name),
+    )
+    .map(({ name }) => `step ${name}`);
+}
+
+/** How children ended well that were started before, and that the code may ask about yet: nobody else tells the fork. */
+function endsOfStarted(history: readonly RunEvent[], before: number): readonly RunEvent[] {
+  const started = new Set(
+    history.filter((event) => event.seq < before && isStart(event)).map(({ name }) => name),
+  );
+  return history.filter(
+    (event) => event.kind === "child_ended" && started.has(event.name) && !isFailure(event),
+  );
+}
+
+/** A child that has not ended belongs to the source alone: the fork would never hear of it. */
+function unendedStarts(before: readonly RunEvent[], ends: readonly RunEvent[]): readonly string[] {
+  const ended = new Set(ends.map(({ name }) => name));
+  return before
+    .filter((event) => isStart(event) && !ended.has(event.name))
+    .flatMap((event) => [`start ${event.name}`, `child ${event.name}`]);
+}
+
+function isStart(event: RunEvent): boolean {
+  return meaningOf(event)?.family === "start";
 }
 
 /** The keys of what the code has asked for, in order, each once. */

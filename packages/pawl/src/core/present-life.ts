@@ -12,6 +12,20 @@ export function presentLife(history: readonly RunEvent[]): readonly RunEvent[] {
   return [...withoutStops(remembered.slice(0, lastLife)), ...remembered.slice(lastLife)];
 }
 
+/** The `seq` of the fact with which the run was last started anew; 0 where it never was. */
+export function beganAnew(life: readonly RunEvent[]): number {
+  return life.findLast(isStartedAnew)?.seq ?? 0;
+}
+
+/** The steps that were undone in an earlier life, and the fact that says so: doing them again is something new. */
+export function undoneBefore(history: readonly RunEvent[]): ReadonlyMap<string, number> {
+  const lastLife = history.findLastIndex(({ kind }) => kind === "redriven");
+  const undone = new Map<string, number>();
+  for (const { kind, name, seq } of history.slice(0, Math.max(0, lastLife)))
+    if (kind === "undo_completed" && name !== null) undone.set(name, seq);
+  return undone;
+}
+
 /** Whether the run was redriven from its start. */
 export function isStartedAnew({ kind, data }: RunEvent): boolean {
   return kind === "redriven" && data !== null;

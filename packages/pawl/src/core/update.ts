@@ -48,6 +48,20 @@ export function readAnswer(data: Payload, place: PayloadPlace, payloads: Payload
   return { status: said.status, error: readPart(said, "error", data, place, payloads) as RecordedError };
 }
 
+/** A receipt or an answer for another place: what lies in it was sealed for its own. As `Payloads.move`. */
+export function moveUpdate(data: Payload, from: PayloadPlace, to: PayloadPlace, payloads: Payloads): Payload {
+  const noted = JSON.parse(data.notes ?? "{}") as Record<string, unknown>;
+  const members = JSON.parse(data.json) as Record<string, unknown>;
+  for (const [part, notes] of Object.entries(noted)) {
+    const there = { json: JSON.stringify(members[part]), notes: JSON.stringify(notes) };
+    const moved = payloads.move(there, from, to);
+    if (moved === null || moved === there) continue;
+    members[part] = JSON.parse(moved.json);
+    noted[part] = JSON.parse(moved.notes ?? "null");
+  }
+  return data.notes === null ? data : { json: JSON.stringify(members), notes: JSON.stringify(noted) };
+}
+
 function noteOn(part: string, payload: Payload | null): string | null {
   return payload === null || payload.notes === null ? null : `{"${part}":${payload.notes}}`;
 }

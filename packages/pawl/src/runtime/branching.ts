@@ -85,12 +85,18 @@ export function createBranching(
           for (const branch of branches) if (branch !== winner) withdraw(branch);
           return true;
         };
-        for (const [place, branch] of branches.entries()) {
-          const name = names[place] ?? "";
-          enter(racers[name] as Racer, name, races, branch).then(
+        const begin = (branch: Branch, name: string): void =>
+          void enter(racers[name] as Racer, name, races, branch).then(
             (value) => win(branch) && resolve({ winner: name, value }),
             (error: unknown) => win(branch) && reject(error as Error),
           );
+        try {
+          for (const [place, branch] of branches.entries()) begin(branch, names[place] ?? "");
+        } catch (error) {
+          // A race that is none has no winner: what was asked for must not wait for it.
+          isDecided = true;
+          for (const branch of branches) withdraw(branch);
+          throw error;
         }
       });
     }) as unknown as Context["race"],

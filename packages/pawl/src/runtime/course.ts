@@ -83,7 +83,6 @@ export class Course {
   constructor(parts: CourseParts) {
     this.#parts = parts;
     this.#delivery = createDelivery(parts.history);
-    parts.steps.remember(parts.history);
     this.#agenda = createAgenda({ ...parts, requests: this.#requests });
     this.#ending = createEnding({
       ...parts,
@@ -191,10 +190,12 @@ export class Course {
       log: createRunLog(watch === undefined ? log : unwatched(log, watch), {}, () => this.#isReplaying),
       random: () => (this.#random ??= createSeededRandom(this.#seed())),
       now: () => this.#now,
-      patch: (id: string) => this.#isOver() || this.#patches.isNew(id),
+      patch: (id: string) => this.#patch(id),
       workflow,
-      continueAs: (terms: ContinuationTerms): Promise<never> => {
+      continueAs: (terms: ContinuationTerms, branch: Branch | null): Promise<never> => {
         if (this.#refusal !== null && !this.#isOver()) return Promise.reject(this.#refusal);
+        if (isLost(branch))
+          return Promise.reject(withdrawnError({ family: "continueAs", key: workflow.name }));
         // Handlers that have an update answer it first.
         void updates.finished().then(() => end({ kind: "continued", terms }));
         return new Promise(() => {});
@@ -232,6 +233,13 @@ export class Course {
   #place(): WatchedPlace {
     const { workflow, version } = this.#parts.claimed;
     return { workflow, version, step: null };
+  }
+
+  /** Nobody records the side that code takes which goes on by itself: the run is replayed. */
+  #patch(id: string): boolean {
+    if (!this.#isOver()) return this.#patches.isNew(id);
+    this.#moves += 1;
+    return true;
   }
 
   #ask(terms: RequestTerms, branch: Branch | null): Promise<unknown> {
@@ -508,7 +516,7 @@ function leavesMark(request: Request): boolean {
   return request.family === "sleep" || (request.family === "wait" && request.timer !== null);
 }
 
-function withdrawnError({ family, key }: Pick<Request, "family" | "key">): PawlError {
+function withdrawnError({ family, key }: { readonly family: string; readonly key: string }): PawlError {
   return new PawlError("WITHDRAWN", `Another branch has won the race that the ${family} "${key}" was in.`, {
     family,
     key,

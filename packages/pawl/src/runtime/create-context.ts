@@ -59,7 +59,7 @@ export interface ContextParts {
   /** The workflow whose code this is. */
   readonly workflow: WorkflowRef;
   /** Ends the code here. */
-  readonly continueAs: (terms: ContinuationTerms) => Promise<never>;
+  readonly continueAs: (terms: ContinuationTerms, branch: Branch | null) => Promise<never>;
   readonly payloads: Payloads;
   readonly adopt: (promise: Promise<unknown>, branch: Branch) => boolean;
   readonly withdraw: (branch: Branch) => void;
@@ -121,26 +121,29 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
     return { id: childId, result: () => (result ??= join()) };
   };
 
-  const publish = async (key: string, value: unknown): Promise<unknown> => {
+  const publish = (key: string, value: unknown): Promise<unknown> => {
     assertName("published value", key);
     const schema = schemaOf(parts.publishedSchemas, "published value", key);
     const what = `published value "${key}"`;
     const requestKey = nextKey("publish", publishName(key));
-    const parsed = schema === null ? value : parseWith(schema, value, what);
-    const isLate = schema !== null && parsed instanceof Promise;
-    const written = parts.payloads.write(isLate ? await parsed : parsed, `The ${what}`);
-    return ask({ family: "publish", key: requestKey, value: written });
+    const askWith = (parsed: unknown): Promise<unknown> => {
+      const written = parts.payloads.write(parsed, `The ${what}`);
+      return ask({ family: "publish", key: requestKey, value: written });
+    };
+    if (schema === null) return askWith(value);
+    const parsed = parseWith(schema, value, what);
+    return parsed instanceof Promise ? parsed.then(askWith) : askWith(parsed);
   };
 
   const stream = (name: string): StreamWriter => {
     assertName("stream", name);
     const terms = { family: "stream", stream: name } as const;
-    const write = async (value: unknown): Promise<unknown> => {
+    const write = (value: unknown): Promise<unknown> => {
       const key = nextKey("stream", streamName(name));
       const written = parts.payloads.write(value, `What is written to stream "${name}"`);
       return ask({ ...terms, key, value: written, isClosing: false });
     };
-    const close = async (): Promise<unknown> => {
+    const close = (): Promise<unknown> => {
       const key = nextKey("stream", closeName(name));
       return ask({ ...terms, key, value: null, isClosing: true });
     };
@@ -173,7 +176,8 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
         assertName("step", name);
         const { terms, ...transaction } = readTransactionTerms(name, work, options);
         const key = nextKey("step", name);
-        const call = (step: StepContext): unknown => parts.transact(key, transaction, step);
+        const call = (step: StepContext, isAwaited: () => boolean): unknown =>
+          parts.transact(key, transaction, step, isAwaited);
         return ask({ family: "step", key, call, terms });
       }),
     sleep: (duration: Duration) =>
@@ -204,15 +208,26 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
     continueAs: (input?: unknown, to: ContinueOptions | WorkflowRef = {}) =>
       request(async () => {
         const terms = await readContinuation(parts.workflow, parts.payloads, input, to);
-        return parts.continueAs(terms);
+        return parts.continueAs(terms, scope.branch);
       }),
     publish: (key: string, value: unknown) => request(() => publish(key, value)),
     stream,
     onUpdate: (name: string, handler: (payload: unknown, ctx: Context) => unknown) =>
-      parts.updates.register(name, handler, scope, (inner) => createContext(parts, inner)),
+      parts.updates.register(name, handler, scope, (inner) =>
+        createContext({ ...parts, continueAs: refuseInHandler }, inner),
+      ),
     ...createBranching(scope, parts, (inner) => createContext(parts, inner)),
   };
   return context satisfies Record<keyof Context, unknown> as Context;
+}
+
+/** A run goes on once its handlers are done: one that waited for that would wait for itself. */
+function refuseInHandler(): Promise<never> {
+  return Promise.reject(
+    invalid(
+      "continueAs is for the workflow's own code, not for the handler of an update: let that tell the code.",
+    ),
+  );
 }
 
 /** A mistake rejects, like any answer, and must not end the process where nobody awaits it. */

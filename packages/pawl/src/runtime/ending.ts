@@ -132,6 +132,8 @@ export function createEnding(parts: EndingParts): Ending {
       });
       // An error is costly to make, and mostly nothing runs.
       steps.abort(new PawlError("RUN_ENDED", `Run ${runId} has completed.`, { runId }));
+      // What they bring in from here on would come after the last fact.
+      steps.giveUp();
     }
     return end({ status: "completed", output, error: null }, null, next);
   };
@@ -297,7 +299,7 @@ export function createEnding(parts: EndingParts): Ending {
       return stop(orders.stop ?? "cancelled");
     },
     async finish(end) {
-      if (undoing.fate !== null) return conclude(undoing.fate);
+      if (undoing.fate !== null) return conclude(undoing.fate, end.kind === "threw" ? end.error : undefined);
       const ordered = orders.stop;
       if (ordered !== null) {
         await stepsStopped(stopError(ordered, runId, orders.cancelData));

@@ -1,7 +1,7 @@
 import { PawlError } from "../core/error.ts";
 import type { Ids } from "../core/ids.ts";
 import { plainPayloads } from "../core/payloads.ts";
-import { presentLife } from "../core/present-life.ts";
+import { beganAnew, presentLife, undoneBefore } from "../core/present-life.ts";
 import type { Watch } from "../core/watch.ts";
 import type { HolderTransactions } from "../store/holder-transactions.ts";
 import type { ClaimedRun } from "../store/lease.ts";
@@ -106,6 +106,7 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
     const history = presentLife(loaded);
     inbox.fill(messages);
     streams.recall(history);
+    steps.remember(history, undoneBefore(loaded));
     course = new Course({
       ...deps,
       claimed: { ...claimed, input },
@@ -123,7 +124,7 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
       parkGraceMs: deps.parkGraceMs ?? 100,
       isReleasing: () => isReleasing,
       cancelRecorded: () => probe("cancel.recorded"),
-      transact: createTransactions({ ...deps, claimed, holding, log, payloads }),
+      transact: createTransactions({ ...deps, claimed, holding, log, payloads, life: beganAnew(history) }),
     });
     return course.run();
   };

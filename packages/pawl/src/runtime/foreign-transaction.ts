@@ -27,7 +27,7 @@ class TakenOver extends Error {
 export function createForeign(
   parts: TransactionsParts,
 ): (attempt: Try, on: Transactor<unknown>) => Promise<Settled> {
-  const { claimed, holding, payloads, ids, random, timers, log } = parts;
+  const { claimed, holding, payloads, ids, random, timers, log, life } = parts;
   /** What this holder has tried. */
   const tried = new Set<string>();
 
@@ -56,7 +56,9 @@ export function createForeign(
   };
 
   return async ({ key, terms, place, call }, on) => {
-    const id = (): CompletionId => ({ runId: claimed.runId, step: key, token: ids.next() });
+    // A name has no bare `#`, and an occurrence is a number: no other step is called so.
+    const step = life === 0 ? key : `${key}#since${life}`;
+    const id = (): CompletionId => ({ runId: claimed.runId, step, token: ids.next() });
     const mine = id();
     // Nobody else has held the run, and this holder has not tried it: there is nobody to keep out.
     const isFirst = claimed.epoch === 1 && !tried.has(key);

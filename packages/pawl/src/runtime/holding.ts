@@ -50,7 +50,7 @@ export interface Holding {
   readonly time: StoreTime;
   /** When it was taken, by the store's clock as far as it was known. */
   readonly heldSince: number;
-  /** About how many bytes the facts take that were loaded and recorded. */
+  /** About how many bytes the input takes, and the facts that were loaded and recorded. */
   readonly bytes: number;
   readonly hasFacts: boolean;
   /** Whether any of them is worth a write of its own: a patch waits for the next one. */
@@ -142,7 +142,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
   const turns = createTurns(timers);
   let lastSeq = claimed.lastSeq;
   let heldSince = time.estimate();
-  let bytes = 0;
+  let bytes = sizeOf(claimed.input);
   let isTold = claimed.told;
   let isDropped = false;
   /** Why nothing can be written to streams any more. An error is costly to make, and mostly nobody asks for it. */
@@ -420,7 +420,9 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       return answer;
     },
     async loadInput() {
-      return (await persist(() => store.getRun(lease.runId))).answer?.input ?? null;
+      const input = (await persist(() => store.getRun(lease.runId))).answer?.input ?? null;
+      bytes += sizeOf(input);
+      return input;
     },
     async lookAtClock() {
       time.learn((await persist(() => store.now())).answer);
@@ -448,6 +450,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
         arrived(recorded) {
           report?.recorded([{ event, tookMs }], null);
           arrived.push(recorded);
+          bytes += bytesOfFact + sizeOf(recorded.data);
         },
         ended(isTaken) {
           if (isTaken) lastSeq = event.seq;

@@ -31,7 +31,8 @@ interface RequestBase {
 
 export interface StepRequest extends RequestBase {
   readonly family: "step";
-  readonly call: (step: StepContext) => unknown;
+  /** `isAwaited`: whether anybody still waits for this call. */
+  readonly call: (step: StepContext, isAwaited: () => boolean) => unknown;
   readonly terms: StepTerms;
 }
 

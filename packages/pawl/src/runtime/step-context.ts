@@ -8,7 +8,10 @@ export interface StepContext {
    * nothing: past its `timeout` it is given up at once, else 30 s after the abort.
    */
   readonly signal: AbortSignal;
-  /** The same for every attempt at this step, by whatever worker, and for no other step: pass it to whom you call. */
+  /**
+   * The same for every attempt at this step, by whatever worker, and for no other step: pass it to whom you call. A step that
+   * was undone, and is done again since the run was redriven, has another.
+   */
   readonly idempotencyKey: string;
   /**
    * Number of this attempt at the step, from 1. It goes on when the step is tried again in a new attempt of the run, and
@@ -55,7 +58,8 @@ export interface StepStreamWriter<Value = unknown> {
   /**
    * Resolves when it is stored; what is written meanwhile is stored together with the next. Await the last write, or all of
    * them where the source may be faster than the database.
-   * @throws {PawlError} `INVALID_PAYLOAD`; `STREAM_CLOSED`; `LEASE_LOST` or `RUN_ENDED` when the run is no longer held
+   * @throws {PawlError} `INVALID_PAYLOAD`; `STREAM_CLOSED`; `STEP_ENDED` after this attempt has returned, exceeded its timeout
+   * or was given up; `LEASE_LOST` or `RUN_ENDED` when the run is no longer held
    */
   write(value: Value): Promise<void>;
 }

@@ -56,6 +56,7 @@ export function createStepPasts(history: readonly RunEvent[]): StepPasts {
 
   const add = (event: RunEvent): void => {
     if (event.kind === "redriven") forgetAttempts(pasts);
+    if (event.kind === "attempt_failed") renewBudgets(pasts);
     if (event.name === null) return;
     const change = changes[event.kind];
     if (change === undefined) return;
@@ -78,6 +79,11 @@ function forgetAttempts(pasts: Map<string, StepPast>): void {
       isOpen: false,
       hasDoubt: past.hasDoubt || past.isOpen,
     });
+}
+
+/** Those that were still to be tried again when the run's attempt failed. */
+function renewBudgets(pasts: Map<string, StepPast>): void {
+  for (const [key, past] of pasts) if (past.failures > 0) pasts.set(key, { ...past, failures: 0 });
 }
 
 type Change = (past: StepPast, event: RunEvent) => Partial<StepPast>;

@@ -43,8 +43,8 @@ export interface Steps {
   ranSince(at: number): readonly string[];
   /** What the history tells of them. */
   readonly pasts: StepPasts;
-  /** Takes note of the history, before anything starts. */
-  remember(history: readonly RunEvent[]): void;
+  /** Takes note of the history, and of what was undone before it, before anything starts. */
+  remember(history: readonly RunEvent[], undoneBefore: ReadonlyMap<string, number>): void;
   /** This fact is in the history now. */
   recorded(event: RunEvent): void;
   start(request: StepRequest): void;
@@ -96,11 +96,18 @@ export function createSteps(parts: StepsParts): Steps {
   const waiting = new Map<string, { readonly request: StepRequest; readonly dueAt: number }>();
   const running = new Map<string, Execution>();
   let pasts = createStepPasts([]);
+  let undone: ReadonlyMap<string, number> = new Map();
   /** Nothing is tried again. */
   let isStopped = false;
   let lastEnded: { readonly key: string; readonly at: number } | null = null;
 
   const placeOf = (key: string) => placeOfEvent(runId, { kind: "step_completed", name: key });
+
+  /** The same for every attempt at the step, and for its undo. Whoever knows what was undone under it must not answer that. */
+  const idempotencyKeyOf = (key: string): string => {
+    const since = undone.get(key);
+    return since === undefined ? `${runId}/${key}` : `${runId}/${key}#since${since}`;
+  };
 
   /** Says so first, where somebody must know of the attempt though its worker may die in it. */
   const prepare = (request: StepRequest): void => {
@@ -124,14 +131,15 @@ export function createSteps(parts: StepsParts): Steps {
     const beganAt = holding.time.estimate();
     const execution: Execution = { key, beganAt, since: clock.now(), attempt: null, progress: past.progress };
     running.set(key, execution);
+    const isAwaited = (): boolean => running.get(key) === execution;
     const attempt = beginAttempt({
       key,
-      call: watched(key, call),
-      idempotencyKey: idempotencyKeyOf(runId, key),
+      call: watched(key, (step) => call(step, isAwaited)),
+      idempotencyKey: idempotencyKeyOf(key),
       attempt: number,
       timeoutMs: terms.timeoutMs,
       progress: readProgress(key, past.progress),
-      stream: streams.ofStep(key, number),
+      stream: streams.ofStep(key, number, isAwaited),
       log,
       timers,
       progressed: (details) => noteProgress(key, number, details),
@@ -141,7 +149,7 @@ export function createSteps(parts: StepsParts): Steps {
   };
 
   /** The function as development mode sees it. */
-  const watched = (key: string, call: StepRequest["call"]): StepRequest["call"] => {
+  const watched = (key: string, call: (step: StepContext) => unknown): typeof call => {
     const { watch } = parts;
     if (watch === undefined) return call;
     const place = { workflow: claimed.workflow, version: claimed.version, step: key };
@@ -253,7 +261,7 @@ export function createSteps(parts: StepsParts): Steps {
   /** A step that does not begin, or not again. */
   const failUnbegun = (request: StepRequest, error: Error, isDoubtful: boolean): void => {
     const { key } = request;
-    request.state = "answering";
+    if (request.state !== "settled") request.state = "answering";
     const data = encodeFailure(request, error, isDoubtful);
     holding.add({ kind: "step_failed", name: key, attempt: claimed.attempt, data });
     changed();
@@ -302,8 +310,9 @@ export function createSteps(parts: StepsParts): Steps {
     get pasts() {
       return pasts;
     },
-    remember(history) {
+    remember(history, undoneBefore) {
       pasts = createStepPasts(history);
+      undone = undoneBefore;
     },
     recorded(event) {
       pasts.add(event);
@@ -345,7 +354,11 @@ export function createSteps(parts: StepsParts): Steps {
     },
     withdraw(key, reason) {
       waiting.delete(key);
+      const unbegun = recording.get(key) ?? intended.get(key);
+      recording.delete(key);
       intended.delete(key);
+      // Else its intent would tell of something that may have happened.
+      if (unbegun !== undefined) failUnbegun(unbegun, reason, false);
       running.get(key)?.attempt?.abort(reason);
     },
     abort(reason) {
@@ -360,7 +373,7 @@ export function createSteps(parts: StepsParts): Steps {
       const beganAt = holding.time.estimate();
       const execution: Execution = { key: name, beganAt, since: clock.now(), attempt: null, progress: null };
       running.set(name, execution);
-      const idempotencyKey = idempotencyKeyOf(runId, key);
+      const idempotencyKey = idempotencyKeyOf(key);
       const given = {
         key: name,
         call,
@@ -369,7 +382,7 @@ export function createSteps(parts: StepsParts): Steps {
         timeoutMs: null,
         progress: undefined,
       };
-      const stream = streams.ofStep(name, number);
+      const stream = streams.ofStep(name, number, () => running.get(name) === execution);
       execution.attempt = beginAttempt({ ...given, stream, log, timers, progressed: () => {} });
       const end = await execution.attempt.ended;
       leave(execution);
@@ -382,11 +395,6 @@ export function createSteps(parts: StepsParts): Steps {
     request.state = "held";
     waiting.set(request.key, { request, dueAt });
   }
-}
-
-/** The same for every attempt at the step, and for its undo. */
-function idempotencyKeyOf(runId: string, key: string): string {
-  return `${runId}/${key}`;
 }
 
 function crashError(key: string): Error {

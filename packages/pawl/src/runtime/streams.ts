@@ -15,8 +15,12 @@ export interface Streams {
   recall(history: readonly RunEvent[]): void;
   /** Records what the code writes, or that it closes a stream; nothing but that record answers the request. */
   issue(request: StreamRequest): void;
-  /** The writers of one call of a step's function. */
-  ofStep(step: string, attempt: number): <Value = unknown>(name: string) => StepStreamWriter<Value>;
+  /** The writers of one call of a step's function, for as long as it is awaited. */
+  ofStep(
+    step: string,
+    attempt: number,
+    isAwaited: () => boolean,
+  ): <Value = unknown>(name: string) => StepStreamWriter<Value>;
 }
 
 export interface StreamsParts {
@@ -32,6 +36,11 @@ export function createStreams({ runId, holding, payloads, written }: StreamsPart
 
   const closedError = (name: string): PawlError =>
     new PawlError("STREAM_CLOSED", `The stream "${name}" of run ${runId} is closed.`, { runId, name });
+
+  const endedError = (step: string, attempt: number): PawlError => {
+    const message = `Attempt ${attempt} at step "${step}" is over, and writes to no stream any more.`;
+    return new PawlError("STEP_ENDED", message, { runId, step, attempt });
+  };
 
   return {
     recall(history) {
@@ -52,9 +61,10 @@ export function createStreams({ runId, holding, payloads, written }: StreamsPart
       const item = { name: stream, data, step: null, attempt: null, isFirst: false, isClosing };
       holding.write(item, { ...fact, data: null }).catch(() => {});
     },
-    ofStep(step, attempt) {
+    ofStep(step, attempt, isAwaited) {
       const begun = new Set<string>();
       const write = async (name: string, value: unknown): Promise<void> => {
+        if (!isAwaited()) throw endedError(step, attempt);
         if (closed.has(name)) throw closedError(name);
         const what = `What step "${step}" writes to stream "${name}"`;
         const data = payloads.encode(value, placeOfStream(runId, name), what);

@@ -13,6 +13,8 @@ import type { TransactionTerms } from "./transaction-options.ts";
 export interface TransactionsParts {
   readonly claimed: ClaimedRun;
   readonly holding: Holding;
+  /** Tells what a run does from what it did before it was started anew: 0 until then. */
+  readonly life: number;
   readonly transactions?: HolderTransactions | undefined;
   readonly payloads: Payloads;
   readonly ids: Ids;

@@ -12,7 +12,12 @@ import type { TransactionTerms } from "./transaction-options.ts";
 import type { TransactionsParts, Try } from "./transaction-try.ts";
 
 /** Calls a transaction's function, and answers once its result is in the history, or is sure to get there. */
-export type Transact = (key: string, terms: TransactionTerms, step: StepContext) => Promise<Settled>;
+export type Transact = (
+  key: string,
+  terms: TransactionTerms,
+  step: StepContext,
+  isAwaited: () => boolean,
+) => Promise<Settled>;
 
 const firstPauseMs = 10;
 const longestPauseMs = 1_000;
@@ -32,7 +37,7 @@ export function createTransactions(parts: TransactionsParts): Transact {
     return (attempt) => tryNative(attempt, on);
   };
 
-  return async (key, terms, step) => {
+  return async (key, terms, step, isAwaited) => {
     const tryOnce = protocolOf(terms);
     const began = clock.now();
     const fact = {
@@ -55,7 +60,10 @@ export function createTransactions(parts: TransactionsParts): Transact {
           tookMs: () => clock.now() - began,
           async call(tx) {
             calls += 1;
-            return terms.call(tx, step);
+            const result = await terms.call(tx, step);
+            // What was given up is rolled back: the run may have ended without it.
+            if (!isAwaited()) throw new Lost();
+            return result;
           },
         });
       } catch (error) {

@@ -93,8 +93,11 @@ export function createUpdateHandlers({ schemas, payloads, withdraw }: HandlersPa
       if (names.has(name))
         throw new PawlError("INVALID_OPTION", `The update "${name}" has a handler already: each has one.`);
       names.add(name);
-      // Rejected when the run is told to stop.
-      serve(name, handler, scope, contextIn).catch(() => noteChange());
+      // Rejected when the run is told to stop, or when the branch of a race that it is in has lost.
+      serve(name, handler, scope, contextIn).catch(() => {
+        names.delete(name);
+        noteChange();
+      });
     },
     async finished() {
       isClosing = true;

@@ -19,6 +19,20 @@ const child = "call:child#1";
 
 export function describeContinuing(test: StoreTest): void {
   describe("going on as another run", () => {
+    test("a run that went on is not redriven, from its start neither: its chain lives elsewhere", async ({
+      world,
+    }) => {
+      const lease = await world.startHeld();
+      const next = await goOn(world, lease);
+      await world.expectUnchanged(async () =>
+        expect(await world.store.redrive([lease.runId], { from: "start" })).toEqual(
+          new Map([[lease.runId, "completed"]]),
+        ),
+      );
+      await world.end(await world.hold(next));
+      expect(await world.store.redrive([next], { from: "start" })).toEqual(new Map([[next, "redriven"]]));
+    });
+
     test("the next run has the terms of the old one, an input of its own, and can be claimed at once", async ({
       world,
     }) => {

@@ -41,6 +41,26 @@ describe.each(places)("a fork in %s", (place) => {
     ["plain", {}],
     ["encrypted", { codec }],
   ] as const) {
+    test(`knows the updates, the values and what was written before, ${how}`, async ({ open, queue }) => {
+      const pawl = open(place, options);
+      const showing = workflow({ name: "showing", version: 1, queue }, async (ctx) => {
+        const got: unknown[] = [];
+        ctx.onUpdate<bigint>("add", (n) => got.push(n));
+        await ctx.publish("shown", 1n);
+        await ctx.stream("words").write("one");
+        await ctx.waitForSignal("go");
+        return ctx.step("last", () => got);
+      });
+      await work(pawl, { workflows: [showing], queues: [queue] });
+      const source = await pawl.start(showing);
+      expect(await source.update("add", 5n)).toBe(1);
+      await source.signal("go", new Date(0));
+      expect(await source.result()).toEqual([5n]);
+      const fork = await source.fork({ from: "last" });
+      expect(await fork.result()).toEqual([5n]);
+      expect(await fork.published("shown")).toBe(1n);
+    });
+
     test(`goes on from a step, with all that came before, ${how}`, async ({ open, queue }) => {
       const pawl = open(place, options);
       const { order, state } = createOrder(queue);

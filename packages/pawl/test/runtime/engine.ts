@@ -15,6 +15,7 @@ import {
   type Outcome,
 } from "../../src/runtime/execution.ts";
 import type { Workflow } from "../../src/runtime/workflow.ts";
+import type { ClaimedRun } from "../../src/store/lease.ts";
 import type { Topic } from "../../src/store/message.ts";
 import { plainRun, type RunRecord } from "../../src/store/run-record.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -68,6 +69,8 @@ export interface EngineOptions {
   readonly crashAt?: (call: number, when: "before" | "after") => boolean;
   /** Called before each write; throws to let it fail. */
   readonly failAt?: (call: number, when: "before" | "after") => boolean;
+  /** Keeps the code of parked runs, as a worker does. Default false: each claim replays. */
+  readonly isSticky?: boolean;
   readonly deps?: Partial<ExecutionDeps>;
   readonly probe?: (point: CrashPoint) => void;
 }
@@ -88,6 +91,7 @@ export function createEngine(options: EngineOptions = {}): Engine {
   const calls: (keyof Store)[] = [];
   const executions: Execution[] = [];
   const open = new Map<RunId, Execution>();
+  const kept = new Map<RunId, Execution>();
   let workerNumber = 0;
   let isRegistered = false;
   let hasDied = false;
@@ -102,6 +106,7 @@ export function createEngine(options: EngineOptions = {}): Engine {
     workerNumber += 1;
     for (const execution of open.values()) execution.drop();
     open.clear();
+    kept.clear();
   };
 
   const watched = (owner: string): Store =>
@@ -169,14 +174,14 @@ export function createEngine(options: EngineOptions = {}): Engine {
   const advance = async (ms: number): Promise<void> => {
     const until = Math.ceil(clock.now() + Math.max(0, ms));
     const held = store.snapshot().lease.map(({ runId, epoch }) => ({ runId, epoch }));
-    if (held.length === 0) {
+    if (held.length === 0 && options.isSticky !== true) {
       if (isRegistered) await store.retireWorker(workerId());
       isRegistered = false;
       die();
     }
     while (clock.now() < until) {
-      clock.advance(held.length === 0 ? until - clock.now() : Math.min(leaseMs - 1, until - clock.now()));
-      if (held.length > 0) await store.heartbeat({ workerId: workerId(), held, claimsKnownTo: null });
+      clock.advance(isRegistered ? Math.min(leaseMs - 1, until - clock.now()) : until - clock.now());
+      if (isRegistered) await store.heartbeat({ workerId: workerId(), held, claimsKnownTo: null });
     }
     timers.fire();
   };
@@ -200,31 +205,37 @@ export function createEngine(options: EngineOptions = {}): Engine {
     const runs = (await Promise.all(claims)).flatMap((claim) => claim.runs);
     if (owner !== workerId()) return 1;
     for (const claimed of runs) {
-      const execution = createExecution(claimed, {
-        store: watched(owner),
-        findWorkflow: (name, version) => workflows.get(`${name}@${version}`),
-        workerId: owner,
-        ids,
-        random,
-        clock,
-        timers,
-        log: sink,
-        probe: options.probe ?? (() => {}),
-        settle() {
-          settles += 1;
-          return turn();
-        },
-        ...options.deps,
-      });
+      const execution = kept.get(claimed.runId)?.resume(claimed) ?? begin(claimed, owner);
+      kept.delete(claimed.runId);
       open.set(claimed.runId, execution);
       executions.push(execution);
       void execution.done.then((outcome) => {
         outcomes.push(outcome);
-        if (open.get(claimed.runId) === execution) open.delete(claimed.runId);
+        if (open.get(claimed.runId) !== execution) return;
+        open.delete(claimed.runId);
+        if (outcome === "parked" && options.isSticky === true) kept.set(claimed.runId, execution);
       });
     }
     return runs.length;
   };
+
+  const begin = (claimed: ClaimedRun, owner: string): Execution =>
+    createExecution(claimed, {
+      store: watched(owner),
+      findWorkflow: (name, version) => workflows.get(`${name}@${version}`),
+      workerId: owner,
+      ids,
+      random,
+      clock,
+      timers,
+      log: sink,
+      probe: options.probe ?? (() => {}),
+      settle() {
+        settles += 1;
+        return turn();
+      },
+      ...options.deps,
+    });
 
   store.subscribe((hint) => {
     if (hint.kind === "told") open.get(hint.runId)?.told();

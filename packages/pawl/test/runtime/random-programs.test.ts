@@ -16,7 +16,7 @@ type Program =
     }
   | { readonly kind: "sleep"; readonly ms: number }
   | { readonly kind: "wait"; readonly isSent: boolean; readonly hasTimeout: boolean }
-  | { readonly kind: "call" | "start" }
+  | { readonly kind: "call" | "start" | "publish" | "write" }
   | { readonly kind: Group; readonly parts: readonly Program[] };
 
 /** `race` is that of promises, which lets the losers go on; `first` is that of the context, which withdraws them. */
@@ -52,7 +52,12 @@ const leaf: fc.Arbitrary<Program> = fc.oneof(
       hasTimeout: fc.boolean(),
     }),
   },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom("call" as const, "start" as const) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constantFrom("call" as const, "start" as const, "publish" as const, "write" as const),
+    }),
+  },
 );
 
 function programs(...groups: readonly Group[]): fc.Arbitrary<Program> {
@@ -81,8 +86,9 @@ const faults = fc.array(
   { maxLength: 40 },
 );
 
-function withFaults(plan: readonly string[]): EngineOptions {
+function withFaults(plan: readonly string[], isSticky = false): EngineOptions {
   return {
+    isSticky,
     crashAt: (call, when) => plan[call - 1] === `crash ${when}`,
     failAt: (call, when) => plan[call - 1] === `fail ${when}`,
   };
@@ -111,6 +117,11 @@ async function run(program: Program, options: EngineOptions = {}): Promise<Trial
   engine.register(child, tested);
   const id = await engine.start(tested);
   for (let n = 0; n < countSent(program); n++) await engine.tell(id, `signal:sent ${n}`, n);
+  for (const n of [0, 1, 2]) {
+    if ((await engine.store.getRun(id))?.endedAt !== null) break;
+    await engine.tell(id, "update:poke", n);
+    await engine.pass(10_000);
+  }
   const { status } = await engine.end(id);
   return { output: await engine.output(id), status, attempts };
 }
@@ -146,6 +157,10 @@ function interpret(
           await ctx.step("between", () => 1);
           return handle.result();
         };
+      case "publish":
+        return (ctx) => ctx.publish("value", 1);
+      case "write":
+        return (ctx) => ctx.stream("items").write(1);
       case "seq":
       case "all":
       case "settled":
@@ -203,9 +218,16 @@ function interpret(
       if (message === "fatal" || PawlError.is(error, "WITHDRAWN")) throw error;
       return message;
     });
-    trace.push(`${JSON.stringify(result)} ${ctx.now()} ${ctx.random()} ${ctx.uuid()}`);
+    note(result, ctx);
     return result;
   };
+  const note = (result: unknown, ctx: Context): void =>
+    void trace.push(`${JSON.stringify(result)} ${ctx.now()} ${ctx.random()} ${ctx.uuid()}`);
+  ctx.onUpdate("poke", async (n, inner) => {
+    note(`poke ${String(n)}`, inner);
+    if (n === 1) await inner.sleep("1m");
+    note(await inner.step("answer", () => n), inner);
+  });
   return plan(program)(ctx);
 }
 
@@ -247,12 +269,17 @@ const runs = Number(process.env["PAWL_PROPERTY_RUNS"] ?? 60);
 
 test("a program that is interrupted anywhere ends as if it had not been", async () => {
   await fc.assert(
-    fc.asyncProperty(programs("seq", "all", "settled", "scope", "map"), faults, async (program, plan) => {
-      const undisturbed = await run(program);
-      const crashed = await run(program, withFaults(plan));
-      expect([crashed.status, crashed.output]).toEqual([undisturbed.status, undisturbed.output]);
-      expect(crashed.status).toBe("completed");
-    }),
+    fc.asyncProperty(
+      programs("seq", "all", "settled", "scope", "map"),
+      faults,
+      fc.boolean(),
+      async (program, plan, isSticky) => {
+        const undisturbed = await run(program);
+        const crashed = await run(program, withFaults(plan, isSticky));
+        expect([crashed.status, crashed.output]).toEqual([undisturbed.status, undisturbed.output]);
+        expect(crashed.status).toBe("completed");
+      },
+    ),
     { numRuns: runs },
   );
 });
@@ -262,8 +289,9 @@ test("every execution of a run sees what the one before it saw, in the same orde
     fc.asyncProperty(
       programs("seq", "all", "race", "first", "scope", "map"),
       faults,
-      async (program, plan) => {
-        const trial = await run(program, withFaults(plan));
+      fc.boolean(),
+      async (program, plan, isSticky) => {
+        const trial = await run(program, withFaults(plan, isSticky));
         expect(trial.status).toBe("completed");
         expectPrefixes(trial);
       },

@@ -42,8 +42,9 @@ const faults = fc.array(
   { maxLength: 40 },
 );
 
-function withFaults(plan: readonly string[]): EngineOptions {
+function withFaults(plan: readonly string[], isSticky: boolean): EngineOptions {
   return {
+    isSticky,
     crashAt: (call, when) => plan[call - 1] === `crash ${when}`,
     failAt: (call, when) => plan[call - 1] === `fail ${when}`,
   };
@@ -53,8 +54,8 @@ const runs = Number(process.env["PAWL_PROPERTY_RUNS"] ?? 80);
 
 test("a saga that is interrupted anywhere undoes all that happened, the last first, and nothing else", async () => {
   await fc.assert(
-    fc.asyncProperty(parts, endings, faults, async (saga, ending, plan) => {
-      const engine = createEngine(withFaults(plan));
+    fc.asyncProperty(parts, endings, faults, fc.boolean(), async (saga, ending, plan, isSticky) => {
+      const engine = createEngine(withFaults(plan, isSticky));
       /** What has happened outside and was not taken back. */
       const standing = new Map<string, number>();
       const calls = new Map<string, number>();
