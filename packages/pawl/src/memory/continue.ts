@@ -25,7 +25,6 @@ export function continueRun(state: State, run: Run, { id, version, input, isRaw 
     inbox: new Map(),
     unread: new SortedList(compareMessages),
     childIds: new Set(),
-    streams: new Map(),
   };
   run.continuedAs = id;
   listRun(state, next);

@@ -122,19 +122,6 @@ export function describeShowing(test: StoreTest): void {
       ...more,
     });
 
-    test("is forgotten by a run that is redriven from its start, and by no other", async ({ world }) => {
-      const lease = await world.startHeld();
-      const { runId } = lease;
-      await world.store.record({ lease, events: [], children: [], written: [item("a", 1)] });
-      const positions = async () => [...(await world.store.lastPositions(runId, ["a"]))];
-      await world.end(lease, "failed");
-      await world.store.redrive([runId]);
-      expect(await positions()).toEqual([["a", 1]]);
-      await world.end(await world.hold(runId));
-      await world.store.redrive([runId], { from: "start" });
-      expect(await positions()).toEqual([]);
-    });
-
     test("appends in the transition that records, once, and says so", async ({ world }) => {
       const lease = await world.startHeld();
       const { runId } = lease;

@@ -146,26 +146,6 @@ describe("streams", () => {
     expect(page?.items.map(({ data }) => data?.json)).toEqual(['"begin 1"', '"begin 2"', '"end 2"']);
     expect(late).toMatchObject([{ code: "STEP_ENDED" }]);
   });
-
-  test("a run that is retried from its start writes its streams anew", async () => {
-    const engine = createEngine();
-    let life = 1;
-    const talk = workflow({ ...once, name: "talk" }, async (ctx) => {
-      const words = ctx.stream("words");
-      await words.write(`life ${life}`);
-      await words.close();
-    });
-    const id = await engine.start(talk);
-    await engine.end(id);
-    life = 2;
-    await clientOf(engine).retry(id, { from: "start" });
-    await engine.end(id);
-    const page = await engine.store.readStream({ runId: id, name: "words", after: 0 }, 10);
-    expect(page?.items.map(({ data, isClosing }) => (isClosing ? "closed" : data?.json))).toEqual([
-      '"life 2"',
-      "closed",
-    ]);
-  });
 });
 
 describe("failures", () => {
