@@ -2,6 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { PrivateServer } from "pawl-test-support/private-server";
 import { describe, expect } from "vitest";
 import { pgbouncer, startPgBouncer } from "../postgres/pgbouncer.ts";
+import { EverythingTraffic } from "./everything-client.ts";
 import { Fleet } from "./fleet.ts";
 import { expectOrder } from "./invariants.ts";
 import { leaseMs, type Scene, test as sceneTest } from "./scene.ts";
@@ -16,6 +17,7 @@ const workMs = 5_000;
 const restartEveryMs = 7_000;
 
 const inFlight = 40;
+const everythingInFlight = 3;
 
 const statements =
   "create_runs claim_runs record_events park_runs end_runs tell_runs read_inbox heartbeat sweep wake_due".split(
@@ -75,6 +77,7 @@ describe("faults of all kinds", { timeout: seconds * 1_000 + 2 * leaseMs + 60_00
     ];
 
     const traffic = new Traffic(scene, pawl, inFlight, true);
+    const everything = new EverythingTraffic(pawl, everythingInFlight);
     const until = performance.now() + seconds * 1_000;
     while (performance.now() < until || (hits["restart in take-over"] ?? 0) === 0) {
       await pause(100 + random.next() * 400);
@@ -87,12 +90,13 @@ describe("faults of all kinds", { timeout: seconds * 1_000 + 2 * leaseMs + 60_00
     for (const proxy of proxies) proxy.disarm();
     const withinMs = 2 * leaseMs + 10_000 + workMs;
     await traffic.end(withinMs);
+    await everything.end(scene, withinMs);
     const drainedMs = performance.now() - lastFaultAt;
     await fleet.isComplete();
     await expectOrder(scene);
     console.info(
       `compound faults: seed ${scene.seed}, ${proxies.length === 1 ? "no " : ""}PgBouncer, effective ${JSON.stringify(hits)},`,
-      `${traffic.started} runs, all done ${Math.round(drainedMs)} ms after the last fault`,
+      `${traffic.started} orders and ${everything.started} chains of everything, all done ${Math.round(drainedMs)} ms after the last fault`,
     );
     expect(drainedMs).toBeLessThan(withinMs);
   });

@@ -257,10 +257,14 @@ function createReserving(world: World): Undone {
       undo: (_, step) => act(world, ctx.run.id, step, null, "undo "),
     });
     const { parentId } = ctx.run;
-    await ctx.step("announce", async (step) => {
-      await world.tell(parentId!, "held", `held in turn ${turn}`, `held ${turn}`);
-      await act(world, ctx.run.id, step, null);
-    });
+    await ctx.step(
+      "announce",
+      async (step) => {
+        await world.tell(parentId!, "held", `held in turn ${turn}`, `held ${turn}`);
+        await act(world, ctx.run.id, step, null);
+      },
+      { retry: { attempts: 100, initial: 100, backoff: "fixed" } },
+    );
     await ctx.sleep("1h");
     throw await pause(0, new Error("nobody cancelled it"));
   });

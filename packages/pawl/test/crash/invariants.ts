@@ -59,11 +59,14 @@ const rules: Readonly<Record<string, string>> = {
                            from {schema}.event e where e.run_id = r.id and e.kind = 'undo_completed') u on true
      where (r.workflow = 'everything-saga' and u.names is distinct from array['charge', 'reserve'])
         or (r.workflow = 'everything-reserve' and u.names is distinct from array['reserve'])`,
+  // The facts left out number the step's attempt, not the run's.
   "an execution wrote to a run that was taken from it": `
     select e.run_id, e.seq, e.kind, e.name, e.attempt
       from {schema}.event e
       join {schema}.event crash on crash.run_id = e.run_id and crash.kind = 'attempt_crashed'
-     where e.seq > crash.seq and e.attempt <= crash.attempt`,
+     where e.seq > crash.seq
+       and e.attempt <= crash.attempt
+       and e.kind not in ('step_intended', 'step_progressed', 'step_retried', 'undo_retried')`,
   "a message was not taken, or shares its event with another": `
     select run_id, taken_seq
       from {schema}.inbox
