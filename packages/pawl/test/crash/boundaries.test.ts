@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect } from "vitest";
 import type { Crew } from "./crew.ts";
 import { allEnded, useEverything } from "./everything-client.ts";
@@ -19,6 +20,9 @@ interface Doom {
   readonly stickyRuns: number;
 }
 
+/** After so many of the deaths the next worker dies too, soon after it has taken over. */
+const shareOfSeconds = 0.3;
+const longestMs = 60_000;
 /** So many at a time. */
 const lanes = 6;
 
@@ -31,18 +35,20 @@ describe("a workflow of everything", { timeout: timeoutMs }, () => {
     for (const stickyRuns of [1_000, 0])
       dooms.push(...chooseDooms(scene, await countPassings(scene, crew, stickyRuns), stickyRuns));
     const met: Doom[] = [];
+    let seconds = 0;
     const queue = dooms.entries();
     const work = async (): Promise<void> => {
       for (const [number, doom] of queue) {
-        crew.prepare(1);
-        const isMet = await useDoomed(scene, await crew.next(), successor, `lane-${number}`, doom);
-        if (isMet) met.push(doom);
+        const second = scene.random.next() < shareOfSeconds ? [chooseSecond(scene, dooms)] : [];
+        const deaths = await useDoomed(scene, crew, successor, `lane-${number}`, [doom, ...second]);
+        if (deaths.includes(doom)) met.push(doom);
+        if (deaths.length > 1) seconds += 1;
       }
     };
     const began = performance.now();
     await Promise.all(Array.from({ length: lanes }, work));
     console.info(
-      `boundaries: seed ${scene.seed}, ${dooms.length} kills planned, ${met.length} met their boundary,`,
+      `boundaries: seed ${scene.seed}, ${dooms.length} kills planned, ${met.length} met their boundary, ${seconds} successors killed too,`,
       `${new Set(met.map(({ at }) => at)).size} boundaries, ${Math.round(performance.now() - began)} ms`,
     );
     await expectOrder(scene);
@@ -89,31 +95,45 @@ function chooseDooms(
   return dooms;
 }
 
-/** Answers whether the worker died at its boundary; then the successor went on. */
+/** Where the worker that takes over dies in its turn. */
+function chooseSecond({ random }: Scene, dooms: readonly Doom[]): Doom {
+  const { at, stickyRuns } = dooms[Math.floor(random.next() * dooms.length)]!;
+  return { at, stickyRuns, nth: 1 + Math.floor(random.next() * 4) };
+}
+
+/** Lets workers die one after the other, each at its boundary, until the last one goes on. Answers the dooms that were met. */
 async function useDoomed(
   scene: Scene,
-  worker: WorkerProcess,
+  crew: Crew,
   successor: WorkerProcess,
   queue: string,
-  doom: Doom,
-): Promise<boolean> {
-  const signal = AbortSignal.timeout(45_000);
-  const late = new Promise<never>((_, reject) =>
-    signal.addEventListener("abort", () => reject(new Error("it takes too long"))),
-  );
+  dooms: readonly Doom[],
+): Promise<readonly Doom[]> {
+  const late = pause(longestMs, "late" as const, { ref: false });
+  const met: Doom[] = [];
   try {
-    worker.tell({ kind: "probe", queue, stickyRuns: doom.stickyRuns, doom });
-    const used = useEverything(scene.pawl, queue).then(() => allEnded(scene, queue));
-    const died = worker.exited().then(() => "died" as const);
-    const first = await Promise.race([used, died, late]);
-    const isMet = first === "died";
-    if (isMet) {
+    const used = useEverything(scene.pawl, queue)
+      .then(() => allEnded(scene, queue))
+      .then(() => "used" as const);
+    used.catch(() => {});
+    let end: "used" | "died" | "late" = "died";
+    for (const doom of dooms) {
+      if (end !== "died") break;
+      crew.prepare(1);
+      const worker = await crew.next();
+      worker.tell({ kind: "probe", queue, stickyRuns: doom.stickyRuns, doom });
+      end = await Promise.race([used, worker.exited().then(() => "died" as const), late]);
+      if (end === "died") met.push(doom);
+      else await worker.kill();
+    }
+    if (end === "died") {
       successor.tell({ kind: "probe", queue, stickyRuns: 1_000, doom: null });
-      await Promise.race([used, late]);
-    } else await worker.kill();
-    return isMet;
+      end = await Promise.race([used, late]);
+    }
+    if (end === "late") throw new Error(`it is not done after ${longestMs} ms`);
+    return met;
   } catch (error) {
-    const where = `killed at ${doom.at} number ${doom.nth}, ${doom.stickyRuns} sticky runs, ${queue}`;
+    const where = `${queue}, killed at ${JSON.stringify(met)}`;
     throw new Error(`${where}: ${String(error)}\n${await reportOn(scene)}`, { cause: error });
   }
 }

@@ -86,7 +86,7 @@ export function createEverything(world: World): readonly Workflow[] {
   return [createLoop(world, doubling, failing, reserving), doubling, failing, reserving];
 }
 
-/** Leaves its mark under the step's own key, half before and half after the place where a process may die. */
+/** Leaves its mark under the step's own key, half before and half after the place where a process may die. Goes first. */
 async function act<T>(
   world: World,
   runId: string,
@@ -158,8 +158,11 @@ function createLoop(world: World, doubling: Doubling, failing: Undone, reserving
       });
 
       const tell = ctx.step("tell", async (step) => {
-        for (let n = 1; n <= 3; n++) await step.stream<string>("tale").write(`word ${n}`);
         await act(world, runId, step, null);
+        for (let n = 1; n <= 3; n++) {
+          await step.stream<string>("tale").write(`word ${n}`);
+          world.pass("step.inside");
+        }
       });
       const doubles = await ctx.map("each", [1, 2, 3], (n, inner) => inner.call(doubling, n, at), {
         concurrency: 2,
@@ -260,8 +263,8 @@ function createReserving(world: World): Undone {
     await ctx.step(
       "announce",
       async (step) => {
-        await world.tell(parentId!, "held", `held in turn ${turn}`, `held ${turn}`);
         await act(world, ctx.run.id, step, null);
+        await world.tell(parentId!, "held", `held in turn ${turn}`, `held ${turn}`);
       },
       { retry: { attempts: 100, initial: 100, backoff: "fixed" } },
     );
