@@ -105,7 +105,8 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
     const tookMs = clock.now() - sentAt;
     suspects.seen(
       isSuspect ? "suspect" : "ordinary",
-      answer.runs.map((run) => run.runId),
+      // Every attempt before this one has failed or crashed.
+      answer.runs.map(({ runId, attempt, failures }) => ({ runId, crashes: attempt - 1 - failures })),
       answer.suspectsWaiting,
     );
     if (!isSuspect) learn(look, answer, limit, tookMs, isPoll);

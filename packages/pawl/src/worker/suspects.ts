@@ -16,27 +16,39 @@ type NextClaim =
 /**
  * Runs that were in a worker when it died are tried alone, in an empty worker, so that a run that kills its worker
  * kills no neighbour, and is found out. An idle worker tries them at once. A busy one waits for idle peers first,
- * then empties itself, for a while: long steps may keep it from ever being empty, and ordinary work must go on.
+ * then empties itself, for a while: long steps may keep it from ever being empty, and ordinary work must go on. For the
+ * same reason a suspect is alone for a while only: it may take for ever, or wait for a run that nobody else can take. That
+ * while doubles with each of its crashes, so that one which takes its time to kill is alone when it does, in the end.
  */
 export interface Suspects {
   next(isEmpty: boolean): NextClaim;
-  /** What a claim answered: how many runs, and whether suspects are left. */
-  seen(kind: "ordinary" | "suspect", runIds: readonly RunId[], areWaiting: boolean): void;
+  /** What a claim answered: which runs, and whether suspects are left. */
+  seen(kind: "ordinary" | "suspect", runs: readonly Seen[], areWaiting: boolean): void;
   /** The worker no longer holds this run. Answers whether it was the one being tried. */
   freed(runId: RunId): boolean;
 }
+
+interface Seen {
+  readonly runId: RunId;
+  /** How often a worker has died that held it. */
+  readonly crashes: number;
+}
+
+const mostDoublings = 10;
 
 export function createSuspects(clock: Clock, random: Random, leaseMs: number): Suspects {
   let waitingSince: number | null = null;
   /** How long to leave them to idle peers; jittered, so that the fleet does not empty itself all at once. */
   let patienceMs = 0;
-  let tried: RunId | null = null;
+  let tried: { readonly runId: RunId; readonly until: number } | null = null;
   /** Nothing ordinary was found, so suspects have the next turn. They never have two in a row. */
   let isTheirTurn = false;
   /** The last try for one brought none: somebody else has them, or they cannot be claimed now. */
   let isRefused = false;
 
   const drainMs = 4 * leaseMs;
+  const aloneFor = (crashes: number): number =>
+    4 * leaseMs * 2 ** Math.min(mostDoublings, Math.max(0, crashes - 1));
   const waitAnew = (leases: number): void => {
     waitingSince = clock.now();
     patienceMs = jittered(leases * leaseMs, random, 0.33);
@@ -44,7 +56,9 @@ export function createSuspects(clock: Clock, random: Random, leaseMs: number): S
 
   return {
     next(isEmpty) {
-      if (tried !== null) return { kind: "nothing", ms: Number.POSITIVE_INFINITY };
+      const aloneMs = tried === null ? 0 : tried.until - clock.now();
+      if (aloneMs > 0) return { kind: "nothing", ms: aloneMs };
+      tried = null;
       if (waitingSince === null) return { kind: "ordinary", isUrgent: false };
       const drainLeftMs = waitingSince + patienceMs + drainMs - clock.now();
       const isDraining = drainLeftMs <= drainMs && drainLeftMs > 0;
@@ -53,16 +67,18 @@ export function createSuspects(clock: Clock, random: Random, leaseMs: number): S
       if (drainLeftMs <= 0) waitAnew(12);
       return { kind: "ordinary", isUrgent: isEmpty && !isRefused };
     },
-    seen(kind, runIds, areWaiting) {
+    seen(kind, runs, areWaiting) {
+      const [first] = runs;
       if (!areWaiting) waitingSince = null;
-      else if (kind === "suspect") waitAnew(runIds.length > 0 ? 1.5 : 12);
+      else if (kind === "suspect") waitAnew(first !== undefined ? 1.5 : 12);
       else if (waitingSince === null) waitAnew(1.5);
-      isTheirTurn = kind === "ordinary" && runIds.length === 0;
-      if (kind === "suspect" || !areWaiting) isRefused = areWaiting && runIds.length === 0;
-      if (kind === "suspect") tried = runIds[0] ?? null;
+      isTheirTurn = kind === "ordinary" && first === undefined;
+      if (kind === "suspect" || !areWaiting) isRefused = areWaiting && first === undefined;
+      if (kind === "suspect" && first !== undefined)
+        tried = { runId: first.runId, until: clock.now() + aloneFor(first.crashes) };
     },
     freed(runId) {
-      if (runId !== tried) return false;
+      if (runId !== tried?.runId) return false;
       tried = null;
       return true;
     },

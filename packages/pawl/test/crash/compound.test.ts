@@ -2,6 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { PrivateServer } from "pawl-test-support/private-server";
 import { describe, expect } from "vitest";
 import { pgbouncer, startPgBouncer } from "../postgres/pgbouncer.ts";
+import { EverythingTraffic } from "./everything-client.ts";
 import { Fleet } from "./fleet.ts";
 import { expectOrder } from "./invariants.ts";
 import { leaseMs, type Scene, test as sceneTest } from "./scene.ts";
@@ -16,6 +17,9 @@ const workMs = 5_000;
 const restartEveryMs = 7_000;
 
 const inFlight = 40;
+const everythingInFlight = 2;
+/** A chain of everything is three times as long as all that an order does, and more often a suspect. */
+const everythingMs = 60_000;
 
 const statements =
   "create_runs claim_runs record_events park_runs end_runs tell_runs read_inbox heartbeat sweep wake_due".split(
@@ -33,7 +37,7 @@ const test = sceneTest
     return { name, url: await server.createDatabase(name) };
   });
 
-describe("faults of all kinds", { timeout: seconds * 1_000 + 2 * leaseMs + 60_000 }, () => {
+describe("faults of all kinds", { timeout: seconds * 1_000 + 2 * leaseMs + 60_000 + everythingMs }, () => {
   test("at once lose, double and stop nothing", async ({ scene, server }) => {
     const { random } = scene;
     const proxies = [scene.own(await WireProxy.listen(scene.url))];
@@ -75,6 +79,7 @@ describe("faults of all kinds", { timeout: seconds * 1_000 + 2 * leaseMs + 60_00
     ];
 
     const traffic = new Traffic(scene, pawl, inFlight, true);
+    const everything = new EverythingTraffic(pawl, everythingInFlight);
     const until = performance.now() + seconds * 1_000;
     while (performance.now() < until || (hits["restart in take-over"] ?? 0) === 0) {
       await pause(100 + random.next() * 400);
@@ -88,11 +93,12 @@ describe("faults of all kinds", { timeout: seconds * 1_000 + 2 * leaseMs + 60_00
     const withinMs = 2 * leaseMs + 10_000 + workMs;
     await traffic.end(withinMs);
     const drainedMs = performance.now() - lastFaultAt;
+    await everything.end(scene, everythingMs);
     await fleet.isComplete();
     await expectOrder(scene);
     console.info(
       `compound faults: seed ${scene.seed}, ${proxies.length === 1 ? "no " : ""}PgBouncer, effective ${JSON.stringify(hits)},`,
-      `${traffic.started} runs, all done ${Math.round(drainedMs)} ms after the last fault`,
+      `${traffic.started} orders and ${everything.started} chains of everything, orders done ${Math.round(drainedMs)} ms after the last fault`,
     );
     expect(drainedMs).toBeLessThan(withinMs);
   });

@@ -36,7 +36,7 @@ export async function startOrder(
   return { n, run };
 }
 
-async function untilAnswered<Answer>(call: () => Promise<Answer>): Promise<Answer> {
+export async function untilAnswered<Answer>(call: () => Promise<Answer>): Promise<Answer> {
   for (;;) {
     try {
       return await call();

@@ -37,7 +37,7 @@ describe("runs that kill their process", { timeout: 120_000 }, () => {
       }
       const poisonMs = elapsedMs();
 
-      const { "a run has not completed": failed, ...broken } = await findBroken(scene);
+      const { "a run has not ended as it should": failed, ...broken } = await findBroken(scene);
       expect(broken).toEqual({});
       expect(failed?.map((row) => (row as { id: string }).id).toSorted()).toEqual(
         poisons.map(({ id }) => id).toSorted(),

@@ -3,7 +3,8 @@ import pg from "pg";
 import { withPg } from "../../src/adapters/index.ts";
 import { createPawl, PawlError, type Log } from "../../src/index.ts";
 import { createLedger } from "./ledger.ts";
-import type { Command, LogLine, ProcessSettings, Report } from "./messages.ts";
+import type { Boundary, Command, Doom, LogLine, ProcessSettings, Report } from "./messages.ts";
+import { createProbedWorker, probeForeign } from "./probed-worker.ts";
 import { chain, createWorkflows } from "./workflows.ts";
 
 const settings = JSON.parse(process.argv[2]!) as ProcessSettings;
@@ -25,14 +26,28 @@ const logAs =
 const log: Log = { debug: logAs("debug"), info: logAs("info"), warn: logAs("warn"), error: logAs("error") };
 
 const ledgerPool = new pg.Pool({ connectionString: settings.ledgerUrl, max: 4 });
-ledgerPool.on("error", () => {});
+// Whoever is in a transaction may write to the ledger: on the same connections they would wait for each other.
+const foreignPool = new pg.Pool({ connectionString: settings.ledgerUrl, max: 4 });
+for (const pool of [ledgerPool, foreignPool]) pool.on("error", () => {});
 const pawl = createPawl({ url: settings.url, schema: settings.schema, connections: 6, log });
+
+let doom: Doom | null = null;
+const passed = new Map<Boundary, number>();
+/** Dies where it is told to: with whatever is under way, as a process does whose machine is gone. */
+const pass = (boundary: Boundary): void => {
+  const times = (passed.get(boundary) ?? 0) + 1;
+  passed.set(boundary, times);
+  if (doom?.at === boundary && doom.nth === times) process.kill(process.pid, "SIGKILL");
+};
+
 const workflows = createWorkflows({
   ledger: createLedger(ledgerPool),
   entered: (runId) => report({ kind: "entered", runId }),
   aboutToWait: (runId) => report({ kind: "aboutToWait", runId }),
   buying: (runId, step) => report({ kind: "buying", runId, step }),
-  foreign: withPg(ledgerPool, { foreign: true }),
+  tell: (runId, name, payload, idempotencyKey) => pawl.signal(runId, name, payload, { idempotencyKey }),
+  pass,
+  foreign: probeForeign(withPg(foreignPool, { foreign: true }), pass),
 });
 const worker = pawl.worker({ ...settings.worker, workflows });
 
@@ -52,6 +67,16 @@ async function obey(command: Command): Promise<void> {
     case "work":
       await startWorker();
       return report({ kind: "working" });
+    case "probe": {
+      doom = command.doom;
+      const { url, schema } = settings;
+      const { queue, stickyRuns } = command;
+      const options = { ...settings.worker, queues: [queue], stickyRuns, workflows };
+      await createProbedWorker({ url, schema, log, pass }, options).start();
+      return report({ kind: "working" });
+    }
+    case "count":
+      return report({ kind: "counted", passed: [...passed] });
     case "start": {
       const input = { steps: 2, stepMs: 20 };
       const starts = Array.from({ length: command.times }, () =>
@@ -69,7 +94,7 @@ async function leave(): Promise<void> {
   await worker.stop();
   report({ kind: "stopped" });
   await pawl.close();
-  await ledgerPool.end();
+  await Promise.all([ledgerPool.end(), foreignPool.end()]);
   if (process.connected) process.disconnect();
 }
 

@@ -1,5 +1,6 @@
 import type pg from "pg";
 import type { Crew } from "./crew.ts";
+import { undoneAs } from "./everything.ts";
 
 /** The parts of a scene that tell what goes on in it. */
 interface Observed {
@@ -11,7 +12,11 @@ interface Observed {
 
 /** Those that should have completed. */
 const unfinished = `
-  select id from {schema}.run where status is distinct from 'completed' order by ended_at nulls last, id limit 5`;
+  select id
+    from {schema}.run
+   where status is distinct from coalesce('${JSON.stringify(undoneAs)}'::jsonb ->> workflow, 'completed')
+   order by ended_at nulls last, id
+   limit 5`;
 
 /** What to know of a scene in which something does not go on. Each answers lines of text. */
 const questions: Readonly<Record<string, string>> = {
@@ -24,7 +29,8 @@ const questions: Readonly<Record<string, string>> = {
   workers: `
     select format('%s pid %s: heard %s ago, ended %s', w.id, w.pid, clock_timestamp() - w.heard_at, w.ended_at)
       from {schema}.worker w
-     order by w.id`,
+     order by w.id desc
+     limit 20`,
   "unfinished runs": `
     select format('%s %s: %s, epoch %s, attempt %s, worker %s, parked as %s for %s until %s',
                   r.workflow, r.id, r.status, r.epoch, r.attempt, r.worker_id, r.park_reason, r.wants, r.due_at)

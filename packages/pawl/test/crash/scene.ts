@@ -1,11 +1,13 @@
 import { test as base } from "pawl-test-support";
 import type pg from "pg";
+import { completionTableSql } from "../../src/adapters/index.ts";
 import { createSeededRandom, type SeededRandom } from "../../src/core/seeded-random.ts";
 import { createPawl, type Pawl } from "../../src/index.ts";
 import { Crew } from "./crew.ts";
 import { createLedgerSql } from "./ledger.ts";
 import type { ProcessSettings } from "./messages.ts";
 import { reportOn } from "./scene-report.ts";
+import { createPurchasesSql } from "./workflows.ts";
 
 /** A database with Pawl's schema and a ledger, a client in the test's own process, and room for others. */
 export interface Scene {
@@ -48,7 +50,7 @@ export const test = base.extend("scene", async ({ database, pool, schema, task }
   const connect = (url: string): Pawl => own(createPawl({ url, schema }));
   const pawl = connect(database.url);
   await pawl.migrate();
-  await pool.query(createLedgerSql);
+  for (const sql of [createLedgerSql, createPurchasesSql, completionTableSql()]) await pool.query(sql);
   const seed = process.env["PAWL_CRASH_SEED"] ?? "pawl";
   const scene: Scene = {
     url: database.url,

@@ -1,18 +1,12 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect } from "vitest";
-import { completionTableSql } from "../../src/adapters/index.ts";
 import type { RunHandle } from "../../src/index.ts";
 import { outputsOf } from "./outputs-of.ts";
 import { leaseMs, type Scene, test } from "./scene.ts";
 import type { Fault, Hit } from "./wire-link.ts";
 import { WireProxy } from "./wire-proxy.ts";
 import type { WorkerProcess } from "./worker-process.ts";
-import { createPurchasesSql, shopping } from "./workflows.ts";
-
-async function prepare({ pool }: Scene): Promise<void> {
-  await pool.query(createPurchasesSql);
-  await pool.query(completionTableSql());
-}
+import { shopping } from "./workflows.ts";
 
 const shop = (
   { pawl }: Scene,
@@ -46,7 +40,6 @@ const steps = ["buy-1", "buy-2"] as const;
 
 describe("a transaction whose process is killed", { timeout: 60_000 }, () => {
   test.for(steps)("in the function is done once, by the next: %s", async (step, { scene }) => {
-    await prepare(scene);
     const crew = scene.crew();
     const [first, second] = await Promise.all([crew.hire(), crew.next()]);
     const buying = hearBuying(first, step);
@@ -72,7 +65,6 @@ describe("a transaction whose process is killed", { timeout: 60_000 }, () => {
   test.for(places)(
     "at COMMIT ($kind) is done once, by the $by: $step",
     async ({ step, kind, by }, { scene }) => {
-      await prepare(scene);
       const proxy = scene.own(await WireProxy.listen(scene.url));
       const direct = scene.crew();
       const proxied = scene.crew({}, { url: proxy.url, ledgerUrl: proxy.url });
@@ -98,7 +90,6 @@ describe("a transaction whose process is killed", { timeout: 60_000 }, () => {
   );
 
   test("at random moments is done exactly once", async ({ scene }) => {
-    await prepare(scene);
     const crew = scene.crew();
     let workers = await Promise.all([crew.hire(), crew.hire()]);
     crew.prepare(2);
@@ -125,7 +116,6 @@ describe("a transaction whose process is killed", { timeout: 60_000 }, () => {
 
 describe("a transaction whose process is stopped just before COMMIT", { timeout: 60_000 }, () => {
   test.for(steps)("is ended by the server, and done by the next: %s", async (step, { scene }) => {
-    await prepare(scene);
     const proxy = scene.own(await WireProxy.listen(scene.url));
     const direct = scene.crew();
     const proxied = scene.crew({}, { url: proxy.url, ledgerUrl: proxy.url });
@@ -152,7 +142,6 @@ describe("a transaction whose process is stopped just before COMMIT", { timeout:
 
 describe("a transaction whose process is stopped for longer than its lease", { timeout: 60_000 }, () => {
   test.for(steps)("does not commit when it goes on: %s", async (step, { scene }) => {
-    await prepare(scene);
     const crew = scene.crew();
     const [zombie, second] = await Promise.all([crew.hire(), crew.next()]);
     const buying = hearBuying(zombie, step);

@@ -5,10 +5,11 @@ import {
   type Pawl,
   type RunHandle,
   type Transaction,
-  type Transactor,
   type Workflow,
 } from "../../src/index.ts";
+import { createEverything } from "./everything.ts";
 import type { Ledger } from "./ledger.ts";
+import type { World } from "./world.ts";
 
 // One folder of tests, several processes: workers make the workflows, tests know them by their refs.
 
@@ -56,6 +57,14 @@ interface SagaInput {
 type Narrator = Workflow<ChainInput, readonly number[]>;
 type Shopping = Workflow<ShoppingInput, readonly number[]>;
 
+/** Takes so many signals a turn, for so many turns, each turn a run of its own. */
+interface TallyInput {
+  readonly turnsLeft: number;
+  readonly signals: number;
+  readonly counted: readonly number[];
+}
+type Tally = Workflow<TallyInput, readonly number[]>;
+
 export const order = ref<Order>("order", 1);
 export const chain = ref<Chain>("chain", 1);
 export const fan = ref<Fan>("fan", 1);
@@ -64,6 +73,7 @@ export const poison = ref<Poison>("poison", 1);
 export const meeting = ref<Meeting>("meeting", 1);
 export const saga = ref<Saga>("saga", 1);
 export const narrator = ref<Narrator>("narrator", 1);
+export const tally = ref<Tally>("tally", 1);
 export const shopping = ref<Shopping>("shopping", 1);
 
 export function expectedOutput(n: number): OrderOutput {
@@ -84,18 +94,6 @@ export function startChains(
   return Promise.all(Array.from({ length: count }, () => pawl.start(chain, input)));
 }
 
-export interface World {
-  readonly ledger: Ledger;
-  /** A meeting's code is called. */
-  readonly entered: (runId: string) => void;
-  /** The run's next request is a wait for the signal `go`. */
-  readonly aboutToWait: (runId: string) => void;
-  /** A transaction's function was called. */
-  readonly buying: (runId: string, step: string) => void;
-  /** Transactions in the ledger's database, which is taken for another than Pawl's. */
-  readonly foreign: Transactor<Transaction>;
-}
-
 export function createWorkflows(world: World): readonly Workflow[] {
   const part = createPart(world);
   const order = createOrder(world, part);
@@ -110,6 +108,8 @@ export function createWorkflows(world: World): readonly Workflow[] {
     createSaga(world),
     createNarrator(world),
     createShopping(world),
+    createTally(world),
+    ...createEverything(world),
   ];
 }
 
@@ -257,6 +257,19 @@ function createNarrator({ ledger }: World): Narrator {
       await out.close();
       await ctx.waitForSignal("stop");
       return asked;
+    },
+  );
+}
+
+function createTally({ ledger }: World): Tally {
+  return workflow(
+    { name: "tally", version: 1, crashLimit },
+    async (ctx, { turnsLeft, signals, counted }: TallyInput): Promise<readonly number[]> => {
+      const taken = [...counted];
+      for (let n = 0; n < signals; n++) taken.push(await ctx.waitForSignal<number>("count"));
+      await ctx.step("note", () => work(ledger, ctx.run.id, "note", 5, null));
+      if (turnsLeft === 0) return taken;
+      return ctx.continueAs({ turnsLeft: turnsLeft - 1, signals, counted: taken });
     },
   );
 }

@@ -8,10 +8,10 @@ test("a worker that is idle again looks at once while suspects wait, and they ha
   const suspects = createSuspects(createManualClock(), half, 1_000);
   suspects.seen("ordinary", [], true);
   expect(suspects.next(true)).toEqual({ kind: "suspect" });
-  suspects.seen("suspect", ["first"], true);
+  suspects.seen("suspect", [{ runId: "first", crashes: 1 }], true);
   suspects.freed("first");
   expect(suspects.next(true)).toEqual({ kind: "ordinary", isUrgent: true });
-  suspects.seen("ordinary", ["neighbour"], true);
+  suspects.seen("ordinary", [{ runId: "neighbour", crashes: 0 }], true);
   expect(suspects.next(false)).toEqual({ kind: "ordinary", isUrgent: false });
   expect(suspects.next(true)).toEqual({ kind: "ordinary", isUrgent: true });
 });
@@ -21,4 +21,24 @@ test("suspects that could not be had do not keep an idle worker busy", () => {
   suspects.seen("ordinary", [], true);
   suspects.seen("suspect", [], true);
   expect(suspects.next(true)).toEqual({ kind: "ordinary", isUrgent: false });
+});
+
+test("a suspect is alone for twice as long after each crash, so that one which kills slowly is found out too", () => {
+  const aloneMs = (crashes: number): unknown => {
+    const suspects = createSuspects(createManualClock(), half, 1_000);
+    suspects.seen("suspect", [{ runId: "slow", crashes }], false);
+    return suspects.next(false);
+  };
+  expect(aloneMs(1)).toEqual({ kind: "nothing", ms: 4_000 });
+  expect(aloneMs(2)).toEqual({ kind: "nothing", ms: 8_000 });
+  expect(aloneMs(5)).toEqual({ kind: "nothing", ms: 64_000 });
+});
+
+test("a suspect whose time alone is over leaves the worker to others", () => {
+  const clock = createManualClock();
+  const suspects = createSuspects(clock, half, 1_000);
+  suspects.seen("suspect", [{ runId: "slow", crashes: 1 }], false);
+  clock.advance(4_000);
+  expect(suspects.next(false)).toEqual({ kind: "ordinary", isUrgent: false });
+  expect(suspects.freed("slow")).toBe(false);
 });

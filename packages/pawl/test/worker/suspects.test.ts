@@ -16,6 +16,18 @@ describe("a run suspected of killing its worker", () => {
     expect(claimer.heldIds()).toHaveLength(3);
   });
 
+  test("is alone for a while only: it may wait for a run that nobody else can take", async () => {
+    const claimer = createClaimer(10);
+    const suspect = await claimer.startSuspect();
+    claimer.loop.start();
+    await claimer.rest();
+    const child = await claimer.start();
+    await claimer.advance(4 * leaseMs - 1_000);
+    expect(claimer.heldIds()).toEqual([suspect]);
+    await claimer.advance(1_000);
+    expect(claimer.heldIds()).toEqual([suspect, child]);
+  });
+
   test("has to wait for ordinary runs after each trial, so that many suspects do not stop the work", async () => {
     const claimer = createClaimer(10);
     const first = await claimer.startSuspect();
