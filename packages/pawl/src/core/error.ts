@@ -11,6 +11,7 @@ export type ErrorCode =
   | "INVALID_TRANSACTION"
   | "KEY_CONFLICT"
   | "LEASE_LOST"
+  | "NESTED_REQUEST"
   | "RUN_BEGUN"
   | "RUN_CANCELLED"
   | "RUN_ENDED"

@@ -246,6 +246,8 @@ export class Course {
     this.#parts.watch?.asked(`${terms.family} "${terms.key}"`);
     if (this.#isOver()) return this.#ignore(terms);
     if (this.#refusal !== null) return Promise.reject(this.#refusal);
+    if (this.#parts.steps.calling !== null)
+      return Promise.reject(nestedError(this.#parts.steps.calling, terms));
     if (isLost(branch)) return Promise.reject(withdrawnError(terms));
     const request = createRequest(terms);
     enterBranch(request, branch);
@@ -514,6 +516,15 @@ export class Course {
 function leavesMark(request: Request): boolean {
   if (request.family === "child") return request.child !== null;
   return request.family === "sleep" || (request.family === "wait" && request.timer !== null);
+}
+
+/** Its record would not be asked for once that of the step is there. */
+function nestedError(step: string, { family, key }: RequestTerms): PawlError {
+  const message =
+    `The function of step "${step}" asks for ${family} "${key}": a step may not use the workflow's context. ` +
+    "Ask before or after the step, or put what belongs together into a workflow and call that.";
+  const details = { step, family, key };
+  return Object.assign(new PawlError("NESTED_REQUEST", message, details), { retryable: false });
 }
 
 function withdrawnError({ family, key }: { readonly family: string; readonly key: string }): PawlError {

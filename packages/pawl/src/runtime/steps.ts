@@ -36,6 +36,8 @@ export interface Steps {
   readonly hasShortWait: boolean;
   /** When the next attempt is due. */
   nextDueAt(): number | null;
+  /** The step whose function is being called at this moment: what runs is not the workflow's code. */
+  readonly calling: string | null;
   /** Keys of the running steps, in the order started. */
   running(): readonly string[];
   inProgress(): readonly RunningStep[];
@@ -99,6 +101,7 @@ export function createSteps(parts: StepsParts): Steps {
   let undone: ReadonlyMap<string, number> = new Map();
   /** Nothing is tried again. */
   let isStopped = false;
+  let calling: string | null = null;
   let lastEnded: { readonly key: string; readonly at: number } | null = null;
 
   const placeOf = (key: string) => placeOfEvent(runId, { kind: "step_completed", name: key });
@@ -134,7 +137,10 @@ export function createSteps(parts: StepsParts): Steps {
     const isAwaited = (): boolean => running.get(key) === execution;
     const attempt = beginAttempt({
       key,
-      call: watched(key, (step) => call(step, isAwaited)),
+      call: entered(
+        key,
+        watched(key, (step) => call(step, isAwaited)),
+      ),
       idempotencyKey: idempotencyKeyOf(key),
       attempt: number,
       timeoutMs: terms.timeoutMs,
@@ -147,6 +153,18 @@ export function createSteps(parts: StepsParts): Steps {
     execution.attempt = attempt;
     void end(request, execution, attempt);
   };
+
+  /** The function, while the first part of which runs the code's context is not to be used. */
+  const entered =
+    (key: string, call: (step: StepContext) => unknown): typeof call =>
+    (step) => {
+      calling = key;
+      try {
+        return call(step);
+      } finally {
+        calling = null;
+      }
+    };
 
   /** The function as development mode sees it. */
   const watched = (key: string, call: (step: StepContext) => unknown): typeof call => {
@@ -300,6 +318,9 @@ export function createSteps(parts: StepsParts): Steps {
     nextDueAt() {
       const dueAts = [...waiting.values()].map(({ dueAt }) => dueAt);
       return dueAts.length === 0 ? null : Math.min(...dueAts);
+    },
+    get calling() {
+      return calling;
     },
     running: () => [...running.keys()],
     inProgress: () => [...running.values()],

@@ -232,3 +232,20 @@ test("only the failure that ended an attempt is tried again, though others were 
   expect((await engine.end(id)).status).toBe("completed");
   expect(calls).toEqual(["settled", "neighbour", "fatal", "clean up", "fatal"]);
 });
+
+test("a step whose function uses the workflow's context fails, and says why", async () => {
+  const engine = createEngine();
+  let calls = 0;
+  const tested = workflow({ ...options, name: "tested", retry: { attempts: 3, initial: 1 } }, async (ctx) =>
+    ctx.step("outer", () => {
+      calls += 1;
+      return ctx.step("inner", () => 1);
+    }),
+  );
+  const run = await engine.end(await engine.start(tested));
+  expect([run.status, calls]).toEqual(["failed", 1]);
+  expect(JSON.parse(run.error?.json ?? "{}")).toMatchObject({
+    code: "NESTED_REQUEST",
+    message: expect.stringContaining('step "outer" asks for step "inner"'),
+  });
+});
