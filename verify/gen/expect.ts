@@ -1,4 +1,4 @@
-import { always, walk, type Op, type Program } from "./program.ts";
+import { always, walk, type Op, type Program, type StepOp } from "./program.ts";
 
 /** All the ways in which a program may end, whatever happens around it. */
 export interface Expectation {
@@ -33,13 +33,12 @@ export function expectEnd(program: Program, around: Surroundings): Expectation {
   return { ...end, causes: new Set([...end.causes, ...flaky.map(({ path }) => path)]) };
 }
 
-type Step = Op & { kind: "step" };
-
-function isFlaky(op: Op): op is Step {
-  return op.kind === "step" && op.failures > 0 && op.failures < always;
+/** It may fail, though not always: not all of its attempts may be enough. */
+function isFlaky(op: Op): op is StepOp {
+  return op.kind === "step" && op.failures >= (op.retry?.attempts ?? 1) && op.failures < always;
 }
 
-function* uncaughtFlaky(ops: readonly Op[]): Generator<Step> {
+function* uncaughtFlaky(ops: readonly Op[]): Generator<StepOp> {
   for (const op of ops) {
     if (isFlaky(op)) yield op;
     else if ("chains" in op) for (const chain of op.chains) yield* uncaughtFlaky(chain);

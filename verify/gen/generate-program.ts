@@ -1,5 +1,14 @@
+import { shortWaitMs } from "../../packages/pawl/src/runtime/steps.ts";
 import type { Rng } from "../sim/rng.ts";
-import { always, attemptChoices, type Attempts, type Op, type Program } from "./program.ts";
+import {
+  always,
+  attemptChoices,
+  type Attempts,
+  type Op,
+  type Program,
+  type StepOp,
+  type Tries,
+} from "./program.ts";
 
 export interface ProgramLimits {
   /** Time scale: sleeps and timeouts are a few of these at most. */
@@ -26,6 +35,10 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   const repeats = attempts > 1 || limits.mayRepeat;
   // What a new beginning makes of a failure that the code had dealt with is best seen where there are many.
   const moreTries = limits.mayRepeat ? 0.12 : 0;
+  const options = rng.fork(`options ${path}`);
+  // What an option hides, a program without it shows.
+  const mayRetrySteps = options.chance(0.5);
+  const mayUndo = options.chance(0.5);
   let left = limits.size;
   let chainCount = 0;
   let parallelDepth = 0;
@@ -113,8 +126,27 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
         ? 1 + rng.below(2)
         : always;
     const workMs = rng.chance(0.5) ? 0 : rng.chance(0.9) ? drawMs() / 4 : limits.leaseMs * 1.5;
-    return { kind: "step", path, name: rng.pick(stepNames), workMs: Math.floor(workMs), failures };
+    return withOptions({ path, name: rng.pick(stepNames), workMs: Math.floor(workMs), failures });
   };
+
+  const withOptions = (step: Pick<StepOp, "path" | "name" | "workMs" | "failures">): StepOp => {
+    const retry = mayRetrySteps && options.chance(0.5) ? drawTries() : null;
+    const undo =
+      mayUndo && options.chance(0.6)
+        ? { ...drawTries(), failures: options.pick([0, 0, 0, 1, 2, always]) }
+        : null;
+    const failures =
+      retry !== null && step.failures === 0 && options.chance(0.6) ? 1 + options.below(3) : step.failures;
+    return { kind: "step", ...step, failures, retry, undo };
+  };
+
+  /** Some pauses are so long that the run is parked. */
+  const drawTries = (): Tries => ({
+    attempts: 2 + options.below(3),
+    pauseMs: Math.floor(
+      options.pick([0, 0, shortWaitMs]) + options.next() * options.pick([0.02, 0.2, 1]) * limits.leaseMs,
+    ),
+  });
 
   /** Anything from an instant to more than a lease. */
   const drawMs = (): number => {
@@ -126,7 +158,7 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   const drawSteps = (): Op[] =>
     Array.from({ length: limits.size }, (_, i) => {
       const workMs = Math.floor(rng.next() * 0.05 * limits.leaseMs);
-      return { kind: "step", path: `${path}.${i}`, name: rng.pick(stepNames), workMs, failures: 0 };
+      return withOptions({ path: `${path}.${i}`, name: rng.pick(stepNames), workMs, failures: 0 });
     });
 
   /** A failure that is caught, and after it a step by the name of one that is not reached: what follows rests on the failure. */
@@ -134,7 +166,7 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     const [failing, next] = [rng.pick(stepNames), rng.pick(stepNames)];
     const draw = (path: string, name: string, failures: number): Op => {
       const workMs = Math.floor(rng.next() * 0.2 * limits.leaseMs);
-      return { kind: "step", path, name, workMs, failures };
+      return withOptions({ path, name, workMs, failures });
     };
     const body = [draw(`${path}.0t.0`, failing, 1), draw(`${path}.0t.1`, next, 0)];
     const after = [1, 2, 3].map((index) => draw(`${path}.${index}`, next, 0));
@@ -144,5 +176,7 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   const length = Math.max(2, Math.ceil(limits.size / 2));
   const isCaught = limits.mayRepeat && rng.chance(0.2);
   const ops = isCaught ? drawCaught() : rng.chance(0.2) ? drawSteps() : drawChain(limits.depth, path, length);
+  // Only what does not complete is undone.
+  if (mayUndo && options.chance(0.3)) ops.push({ kind: "throw", path: `${path}.end` });
   return { path, attempts, ops };
 }

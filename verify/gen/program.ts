@@ -8,6 +8,8 @@ export type Op =
       readonly workMs: number;
       /** Its function throws when it is called for the first, …, or this many-th time in a run, whoever calls. */
       readonly failures: number;
+      readonly retry: Tries | null;
+      readonly undo: UndoPlan | null;
     }
   | { readonly kind: "sleep"; readonly path: string; readonly ms: number }
   | {
@@ -36,6 +38,19 @@ export type Op =
   /** `try`/`catch` around its body. */
   | { readonly kind: "try"; readonly path: string; readonly body: readonly Op[] }
   | { readonly kind: "throw"; readonly path: string };
+
+/** How often something is tried, and the pause in between. */
+export interface Tries {
+  readonly attempts: number;
+  readonly pauseMs: number;
+}
+
+/** What undoes a step; it throws as often as this when it is called in a run, whoever calls. */
+interface UndoPlan extends Tries {
+  readonly failures: number;
+}
+
+export type StepOp = Op & { readonly kind: "step" };
 
 /** What a workflow does, as its input: one registered workflow can then be any program. */
 export interface Program {
@@ -68,10 +83,15 @@ export function* walk(ops: readonly Op[], intoChildren: boolean): Generator<Op> 
 export function workMs(program: Program, retryMs: number): number {
   let sum = 0;
   for (const op of walk(program.ops, false)) {
-    if (op.kind === "step") sum += op.workMs;
+    if (op.kind === "step") sum += stepMs(op);
     else if (op.kind === "sleep") sum += op.ms;
     else if (op.kind === "wait") sum += op.timeoutMs ?? 0;
     else if ("program" in op) sum += workMs(op.program, retryMs);
   }
   return program.attempts * (sum + retryMs);
+}
+
+function stepMs({ workMs, retry, undo }: StepOp): number {
+  const triesMs = (retry?.attempts ?? 1) * (workMs + (retry?.pauseMs ?? 0));
+  return triesMs + (undo?.attempts ?? 0) * (undo?.pauseMs ?? 0);
 }

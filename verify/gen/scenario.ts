@@ -137,7 +137,9 @@ export function generateScenario(rng: Rng, limits: ScenarioLimits): Scenario {
     drawSignals(rng, program, signals);
     const rivalProgram = generateProgram(rng, { ...limits, mayRepeat, size: 1, depth: 0 }, `rival${index}`);
     // A pause that comes late may find a life without a deadline.
-    const isEndless = terms.timeoutMs !== null && !isRedriven && rng.chance(0.5);
+    // Nor does a deadline end one that is being undone.
+    const mayUndo = [...walk(program.ops, false)].some((op) => op.kind === "step" && op.undo !== null);
+    const isEndless = rng.chance(0.5) && terms.timeoutMs !== null && !isRedriven && !mayUndo;
     return {
       program,
       key: `key ${index}`,

@@ -28,8 +28,8 @@ function resultOf(end: { readonly output: Payload | null; readonly error: Payloa
 }
 
 function factOf(event: NewEvent): RecordedFact {
-  const { seq, kind, name, data, takes } = event;
-  return { seq, kind, name, data: data?.json ?? null, takes: takes ?? null };
+  const { seq, kind, name, data, takes, dueAt } = event;
+  return { seq, kind, name, data: data?.json ?? null, takes: takes ?? null, dueAt: dueAt ?? null };
 }
 
 /** The store, with every transition written down at the moment it is applied. A worker is called by its worker id. */

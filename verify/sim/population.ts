@@ -151,15 +151,15 @@ export class Population {
       warn: write("warn"),
       error(message, fields) {
         write("error")(message, fields);
-        if (process.isAlive && message !== runFailed)
+        if (process.isAlive && !foreseen.includes(message))
           unforeseen(`${process.name} logged an error: ${message}`, fields?.["error"]);
       },
     };
   }
 }
 
-/** What the engine logs of a run whose program lets it fail, as programs do: the history says whether it should have. */
-const runFailed = "The run has failed.";
+/** What the engine logs of a run whose program lets it fail, or not be undone: the history says whether it should have. */
+const foreseen: readonly string[] = ["The run has failed.", "A step could not be undone."];
 
 interface ClientLife extends Life {
   readonly client: ClientProcess;
