@@ -17,6 +17,7 @@ import { createDelivery, type Delivery } from "./delivery.ts";
 import { findDifference, type CodeEnd } from "./difference.ts";
 import { createEnding, patienceMs, type Ending, type EndingParts, type Outcome } from "./ending.ts";
 import { createFailures } from "./failures.ts";
+import { Lost } from "./holding.ts";
 import { stopError, stopOf } from "./orders.ts";
 import { createPatches, type Patches } from "./patches.ts";
 import { enterBranch, isLost } from "./race.ts";
@@ -74,6 +75,8 @@ export class Course {
   /** Counts what the code does: it asks for something, or comes to its end. */
   #moves = 0;
   #movesAtDelivery = -1;
+  /** By this process's clock: then the store is asked for its time, unless an answer has told it. */
+  #guessUntil: number | null = null;
   /** Facts up to this `seq` have been waited for in vain. */
   #givenUpSeq = 0;
   #isReplaying: boolean;
@@ -419,6 +422,7 @@ export class Course {
         this.#agenda.fireTimers();
       }
     } catch (error) {
+      if (error instanceof Lost) throw error;
       return this.#ending.blockUnreadable(error);
     }
     const isSoonBusy = steps.hasShortWait && !this.#isHalted();
@@ -459,7 +463,7 @@ export class Course {
 
   /** A step runs, or the code does: waits until something happens, or is due. Code that does not heed a stop is given up. */
   async #rest(): Promise<Outcome | null> {
-    const { bell, holding, orders, steps, log, watch } = this.#parts;
+    const { bell, clock, holding, orders, steps, log, watch } = this.#parts;
     if (watch !== undefined && steps.size === 0 && this.#codeEnd === null)
       watch.strayed(this.#place(), this.#lastGiven);
     if (orders.stop !== null || orders.isUndoing) {
@@ -474,7 +478,10 @@ export class Course {
       return null;
     }
     const leftMs = Math.max(1, dueAt - holding.time.estimate());
-    const rung = await bell.wait(holding.time.isKnown ? leftMs : Math.min(leftMs, longestGuessMs));
+    // However often the bell rings meanwhile.
+    this.#guessUntil ??= clock.now() + longestGuessMs;
+    const guessMs = holding.time.isKnown ? Infinity : this.#guessUntil - clock.now();
+    const rung = await bell.wait(Math.max(1, Math.min(leftMs, guessMs)));
     if (!rung) await holding.lookAtClock();
     return null;
   }
