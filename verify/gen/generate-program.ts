@@ -57,7 +57,7 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     let draw = rng.next();
     if (depth > 0) {
       if (draw < 0.12) return drawAll(depth, path);
-      if (draw < 0.18) return drawRace(depth, path);
+      if (draw < 0.18) return drawRace(depth, path, signals);
       if (draw < 0.24 + moreTries) return drawTry(depth, path);
       if (draw < 0.32 + moreTries) return drawCall(depth, path);
       if (draw < 0.36 + moreTries) return drawStart(depth, path);
@@ -79,12 +79,17 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     return { kind: "all", path, isScoped: rng.chance(0.5), chains };
   };
 
-  const drawRace = (depth: number, path: string): Op => {
+  /** Another branch may wait for what is waited for later, too: if it loses, the signal is still there. */
+  const drawRace = (depth: number, path: string, signals: readonly string[]): Op => {
     if (isCatching && repeats) return drawStep(path);
     const count = 2 + rng.below(2);
     parallelDepth += 1;
     const chains = Array.from({ length: count }, (_, i) => drawChain(depth - 1, `${path}b${i}`, 2));
     parallelDepth -= 1;
+    if (options.chance(0.5))
+      chains.push([
+        { kind: "wait", path: `${path}b${count}.0`, signal: options.pick(signals), timeoutMs: null },
+      ]);
     return { kind: "race", path, chains };
   };
 
@@ -173,9 +178,32 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     return [{ kind: "try", path: `${path}.0`, body }, ...after];
   };
 
+  /** A race in which a child and a wait may lose, and after it another wait for the same signal. */
+  const drawRaced = (): Op[] => {
+    const signal = `${path}s${chainCount++}`;
+    const race = `${path}.0`;
+    const drawMoment = (): number =>
+      Math.floor(options.next() * options.pick([0, 0.02, 0.2]) * limits.leaseMs);
+    const wait = (path: string): Op => ({ kind: "wait", path, signal, timeoutMs: null });
+    const sleep: Op = { kind: "sleep", path: `${race}b2p.0`, ms: limits.leaseMs };
+    const child: Program = { path: `${race}b2p`, attempts: 1, ops: [sleep] };
+    const quick: Op = options.chance(0.5)
+      ? { kind: "sleep", path: `${race}b0.0`, ms: drawMoment() }
+      : withOptions({ path: `${race}b0.0`, name: rng.pick(stepNames), workMs: drawMoment(), failures: 0 });
+    const chains: Op[][] = [
+      [quick],
+      [wait(`${race}b1.0`)],
+      [{ kind: "call", path: `${race}b2`, program: child }],
+    ];
+    const after = withOptions({ path: `${path}.2`, name: rng.pick(stepNames), workMs: 0, failures: 0 });
+    return [{ kind: "race", path: race, chains }, wait(`${path}.1`), after];
+  };
+
   const length = Math.max(2, Math.ceil(limits.size / 2));
   const isCaught = limits.mayRepeat && rng.chance(0.2);
-  const ops = isCaught ? drawCaught() : rng.chance(0.2) ? drawSteps() : drawChain(limits.depth, path, length);
+  const isRaced = limits.depth > 1 && options.chance(0.15);
+  const drawPlain = (): Op[] => (rng.chance(0.2) ? drawSteps() : drawChain(limits.depth, path, length));
+  const ops = isCaught ? drawCaught() : isRaced ? drawRaced() : drawPlain();
   // Only what does not complete is undone.
   if (mayUndo && options.chance(0.3)) ops.push({ kind: "throw", path: `${path}.end` });
   return { path, attempts, ops };

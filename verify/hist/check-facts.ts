@@ -225,6 +225,25 @@ export function createResultCheck(
   };
 }
 
+/** I8: a child that lost a race is asked to stop. */
+export function checkWithdrawn(final: FinalState, report: Report): void {
+  const asked = new Set(
+    final.snapshot.inbox.filter(({ topic }) => topic === "cancel").map(({ runId }) => runId),
+  );
+  for (const events of final.events.values()) {
+    const children = new Map<string | null, RunId>();
+    for (const event of events) {
+      const { id, family } = (event.data?.value ?? {}) as { readonly id?: RunId; readonly family?: string };
+      if (event.kind === "child_started" && id !== undefined) children.set(event.name, id);
+      if (event.kind !== "withdrawn" || family !== "child") continue;
+      const child = final.runs.get(children.get(event.name) ?? "");
+      const isOver = child !== undefined && child.endedAt !== null && child.endedAt <= event.at;
+      if (!isOver && !asked.has(child?.id ?? ""))
+        report("I8", "a child that lost a race was not asked to stop", event, child ?? null);
+    }
+  }
+}
+
 /** I2: children exist exactly as their parent's history says that they were started. */
 export function checkChildren(final: FinalState, report: Report): void {
   const unexplained = new Map<RunId, SnapshotRun>();

@@ -19,8 +19,10 @@ interface Undoable {
   completed: { readonly seq: number; readonly token: string; readonly entry: Write } | null;
   /** In the present life. */
   undone: { readonly kind: "undo_completed" | "undo_failed"; readonly entry: Write } | null;
-  /** In the present life. */
-  undoCall: UndoEntry | null;
+  /** How calls of its undo ended in the present life. */
+  readonly undoEnds: Set<UndoEntry["type"]>;
+  /** By epoch and attempt at the undo. */
+  readonly callBy: Map<string, UndoEntry>;
 }
 
 interface UndoneRun {
@@ -69,7 +71,10 @@ export function createUndoCheck(lives: Lives, report: Report): UndoCheck {
     const { steps } = runOf(run);
     let step = steps.get(key);
     if (step === undefined)
-      steps.set(key, (step = { effect: null, completed: null, undone: null, undoCall: null }));
+      steps.set(
+        key,
+        (step = { effect: null, completed: null, undone: null, undoEnds: new Set(), callBy: new Map() }),
+      );
     return step;
   };
 
@@ -80,6 +85,10 @@ export function createUndoCheck(lives: Lives, report: Report): UndoCheck {
     if (run.began === null) report("I24", "an undo began in a run that may yet complete", entry);
     if (step.undone !== null && entry.epoch >= step.undone.entry.epoch)
       report("I24", "a step was undone again", step.undone.entry, entry);
+    const callId = `${entry.epoch} ${entry.undoAttempt}`;
+    const twin = step.callBy.get(callId);
+    if (twin !== undefined) report("I24", "one holder undid a step twice in one attempt", twin, entry);
+    step.callBy.set(callId, entry);
     // A zombie does not know what others have done.
     if (entry.epoch !== run.epoch) return;
     const isRight = entry.inDoubt
@@ -99,8 +108,8 @@ export function createUndoCheck(lives: Lives, report: Report): UndoCheck {
     if (step === undefined) return report("I24", "what nobody did was undone", entry);
     if (run.began === null) report("I24", "a step was undone in a run that may yet complete", entry);
     if (step.undone !== null) report("I24", "a step was undone twice", step.undone.entry, entry);
-    if (kind === "undo_completed" && step.undoCall?.type !== "ok")
-      report("I24", "an undo was recorded that did not happen", step.undoCall, entry);
+    if (!step.undoEnds.has(kind === "undo_completed" ? "ok" : "fail"))
+      report("I24", `${kind} was recorded of an undo that did not end so`, entry);
     step.undone = { kind, entry };
     if (kind === "undo_completed") step.effect = null;
     const { completed } = step;
@@ -149,7 +158,8 @@ export function createUndoCheck(lives: Lives, report: Report): UndoCheck {
     run.lastUndone = null;
     for (const [key, step] of run.steps) {
       if (step.undone?.kind === "undo_completed") run.steps.delete(key);
-      Object.assign(step, { undone: null, undoCall: null });
+      step.undone = null;
+      step.undoEnds.clear();
     }
   };
 
@@ -162,7 +172,7 @@ export function createUndoCheck(lives: Lives, report: Report): UndoCheck {
     },
     undo(entry) {
       if (entry.type === "invoke") checkCall(entry);
-      if (entry.type === "ok") stepOf(entry).undoCall = entry;
+      else stepOf(entry).undoEnds.add(entry.type);
     },
     delivery(entry) {
       const run = runOf(entry.run);

@@ -2,6 +2,7 @@ import type { SnapshotRun, StoreSnapshot } from "../../packages/pawl/src/store/s
 import { createCancelCheck } from "./check-cancels.ts";
 import {
   checkChildren,
+  checkWithdrawn,
   checkHistories,
   createFactCheck,
   createResultCheck,
@@ -91,6 +92,7 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
   times.conclude();
   checkHistories(final, report);
   checkChildren(final, report);
+  checkWithdrawn(final, report);
   checkTimers(final, report);
   checkRooms(final, report);
   checkOutcomes(final, lives, expected, report);

@@ -17,7 +17,7 @@ import { Recorder } from "../hist/record.ts";
 import { Verdict, type Violation } from "../hist/verdict.ts";
 import { Callers } from "./callers.ts";
 import { Ledger } from "./ledger.ts";
-import { drawPlan, retryMs, type Plan } from "./plan.ts";
+import { drawPlan, type Plan } from "./plan.ts";
 import { Population } from "./population.ts";
 import { createRng, type Rng } from "./rng.ts";
 import { count, countEffects, type Tally } from "./tally.ts";
@@ -224,7 +224,7 @@ class Schedule {
     const once = [
       ...roots.map(({ program, terms }) => ({ ...program, attempts: terms.attempts ?? program.attempts })),
       ...(batch?.items ?? []).map(({ program }) => program),
-    ].reduce((sum, program) => sum + workMs(program, retryMs), 0);
+    ].reduce((sum, program) => sum + workMs(program, this.#plan.retryMs), 0);
     const waits = roots.flatMap(({ terms, reschedules, redrives }) => [
       terms.delayMs ?? 0,
       terms.timeoutMs ?? 0,
