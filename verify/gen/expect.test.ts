@@ -14,7 +14,12 @@ const step = (path: string, failures = 0, retry: Tries | null = null): Op => ({
   undo: null,
 });
 const wait = (path: string, timeoutMs: number | null): Op => ({ kind: "wait", path, signal: "s", timeoutMs });
-const program = (ops: readonly Op[], attempts: 1 | 3 = 1): Program => ({ path: "p", attempts, ops });
+const program = (ops: readonly Op[], attempts: 1 | 3 = 1): Program => ({
+  path: "p",
+  attempts,
+  ops,
+  next: null,
+});
 
 function around(sent: SentSignals = new Map()): Surroundings {
   return { signalsOf: () => sent, mayStop: false };

@@ -39,6 +39,8 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   // What an option hides, a program without it shows.
   const mayRetrySteps = options.chance(0.5);
   const mayUndo = options.chance(0.5);
+  const goingOn = rng.fork(`going on ${path}`);
+  const goesOn = goingOn.chance(0.15);
   let left = limits.size;
   let chainCount = 0;
   let parallelDepth = 0;
@@ -186,7 +188,13 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
       Math.floor(options.next() * options.pick([0, 0.02, 0.2]) * limits.leaseMs);
     const wait = (path: string): Op => ({ kind: "wait", path, signal, timeoutMs: null });
     const sleep: Op = { kind: "sleep", path: `${race}b2p.0`, ms: limits.leaseMs };
-    const child: Program = { path: `${race}b2p`, attempts: 1, ops: [sleep] };
+    const next: Program = {
+      path: `${race}b2pn`,
+      attempts: 1,
+      ops: [{ ...sleep, path: `${race}b2pn.0` }],
+      next: null,
+    };
+    const child: Program = { path: `${race}b2p`, attempts: 1, ops: [sleep], next: goesOn ? next : null };
     const quick: Op = options.chance(0.5)
       ? { kind: "sleep", path: `${race}b0.0`, ms: drawMoment() }
       : withOptions({ path: `${race}b0.0`, name: rng.pick(stepNames), workMs: drawMoment(), failures: 0 });
@@ -199,6 +207,11 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     return [{ kind: "race", path: race, chains }, wait(`${path}.1`), after];
   };
 
+  const drawNext = (): Program => {
+    const next = { ...limits, attempts, size: 1 + goingOn.below(3), depth: Math.min(1, limits.depth) };
+    return generateProgram(goingOn.fork("next"), next, `${path}n`);
+  };
+
   const length = Math.max(2, Math.ceil(limits.size / 2));
   const isCaught = limits.mayRepeat && rng.chance(0.2);
   const isRaced = limits.depth > 1 && options.chance(0.15);
@@ -206,5 +219,5 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   const ops = isCaught ? drawCaught() : isRaced ? drawRaced() : drawPlain();
   // Only what does not complete is undone.
   if (mayUndo && options.chance(0.3)) ops.push({ kind: "throw", path: `${path}.end` });
-  return { path, attempts, ops };
+  return { path, attempts, ops, next: goesOn ? drawNext() : null };
 }

@@ -224,5 +224,6 @@ async function interpret(
     return results;
   };
 
-  return performChain(program.ops, ctx);
+  const results = await performChain(program.ops, ctx);
+  return program.next === null ? results : ctx.continueAs(program.next);
 }

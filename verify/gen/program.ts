@@ -59,6 +59,13 @@ export interface Program {
   /** Attempts at the whole of it. */
   readonly attempts: Attempts;
   readonly ops: readonly Op[];
+  /** As what it goes on when it has come to its end. */
+  readonly next: Program | null;
+}
+
+/** The program, and those as which it goes on. */
+export function chainOf(program: Program): readonly Program[] {
+  return program.next === null ? [program] : [program, ...chainOf(program.next)];
 }
 
 /** Each number has a workflow of its own. */
@@ -75,7 +82,8 @@ export function* walk(ops: readonly Op[], intoChildren: boolean): Generator<Op> 
     if ("chains" in op) for (const chain of op.chains) yield* walk(chain, intoChildren);
     else if (op.kind === "try") yield* walk(op.body, intoChildren);
     if (op.kind === "start") yield* walk(op.between, intoChildren);
-    if ("program" in op && intoChildren) yield* walk(op.program.ops, intoChildren);
+    if ("program" in op && intoChildren)
+      for (const { ops } of chainOf(op.program)) yield* walk(ops, intoChildren);
   }
 }
 
@@ -88,7 +96,8 @@ export function workMs(program: Program, retryMs: number): number {
     else if (op.kind === "wait") sum += op.timeoutMs ?? 0;
     else if ("program" in op) sum += workMs(op.program, retryMs);
   }
-  return program.attempts * (sum + retryMs);
+  const nextMs = program.next === null ? 0 : workMs(program.next, retryMs);
+  return program.attempts * (sum + retryMs) + nextMs;
 }
 
 function stepMs({ workMs, retry, undo }: StepOp): number {

@@ -153,7 +153,8 @@ export function observeStore(store: Store, process: string, observer: StoreObser
         ending.lease,
         () => store.end(ending),
         () => {
-          return { op: "end", run, epoch, facts, status, result: resultOf(ending) };
+          const next = ending.next?.id ?? null;
+          return { op: "end", run, epoch, facts, status, result: resultOf(ending), next };
         },
       );
       createdChildren(ending.children);

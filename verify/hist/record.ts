@@ -159,6 +159,8 @@ export type StoreOperation =
       readonly facts: readonly RecordedFact[];
       readonly status: EndStatus;
       readonly result: string;
+      /** As which it goes on. */
+      readonly next?: RunId | null;
     })
   | {
       readonly op: "tell";

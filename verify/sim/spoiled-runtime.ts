@@ -18,7 +18,7 @@ interface SpoiledSimulation {
 
 /** Loads the simulation and the whole engine anew, from sources with a mistake in them. */
 export async function spoilRuntime({ file, right, wrong }: Mistake): Promise<SpoiledSimulation> {
-  let isSpoiled = false;
+  const spoilt: string[] = [];
   const server = await createViteServer({
     configFile: false,
     root: fileURLToPath(new URL("../..", import.meta.url)),
@@ -33,13 +33,13 @@ export async function spoilRuntime({ file, right, wrong }: Mistake): Promise<Spo
         transform(code, id) {
           if (!id.endsWith(`/packages/pawl/src/${file}`)) return null;
           if (code.split(right).length !== 2) throw new Error(`${file} does not hold this once: ${right}`);
-          isSpoiled = true;
+          spoilt.push(id);
           return code.replace(right, () => wrong);
         },
       },
     ],
   });
   const loaded = await server.ssrLoadModule("/verify/sim/schedule.ts");
-  if (!isSpoiled) throw new Error(`The simulation does not use ${file}.`);
+  if (spoilt.length === 0) throw new Error(`The simulation does not use ${file}.`);
   return { runSchedule: loaded["runSchedule"] as typeof runSchedule, close: () => server.close() };
 }
