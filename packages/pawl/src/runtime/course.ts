@@ -304,7 +304,10 @@ export class Course {
     const { holding, orders, steps, isReleasing } = this.#parts;
     const unasked = this.#refusal === null ? this.#delivery.firstUnasked() : null;
     if (this.#codeEnd !== null) {
-      return unasked !== null && orders.stop === null ? this.#block() : this.#ending.finish(this.#codeEnd);
+      if (unasked !== null && orders.stop === null) return this.#block();
+      // A child that lost a race would go on after the run, or in its next attempt.
+      await this.#giveUpWithdrawn(({ family }) => family === "child");
+      return this.#ending.finish(this.#codeEnd);
     }
     const next = this.#delivery.peek();
     const isNext =
@@ -433,8 +436,8 @@ export class Course {
     return orders.isPaused ? this.#ending.pause() : this.#park();
   }
 
-  async #giveUpWithdrawn(): Promise<void> {
-    const withdrawn = this.#withdrawn;
+  async #giveUpWithdrawn(isMeant: (request: Request) => boolean = () => true): Promise<void> {
+    const withdrawn = this.#withdrawn.filter(isMeant);
     this.#withdrawn = [];
     for (const request of withdrawn) await this.#agenda.withdraw(request);
   }
