@@ -204,7 +204,8 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
       [{ kind: "call", path: `${race}b2`, program: child }],
     ];
     const after = withOptions({ path: `${path}.2`, name: rng.pick(stepNames), workMs: 0, failures: 0 });
-    return [{ kind: "race", path: race, chains }, wait(`${path}.1`), after];
+    const rest = goingOn.chance(0.7) ? [wait(`${path}.1`), after] : [];
+    return [{ kind: "race", path: race, chains }, ...rest];
   };
 
   const drawNext = (): Program => {

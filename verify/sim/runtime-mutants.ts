@@ -93,6 +93,27 @@ export const runtimeMutants: readonly RuntimeMutant[] = [
     wrong: "",
   },
   {
+    name: "a child goes on that lost the race with which its parent ended",
+    breaks: ["I8"],
+    file: "runtime/course.ts",
+    right: `await this.#giveUpWithdrawn(({ family }) => family === "child");`,
+    wrong: "",
+  },
+  {
+    name: "what a run has not read is lost when it goes on as another",
+    breaks: ["I1", "I10", "I14", "I17"],
+    file: "memory/continue.ts",
+    right: "moveMessages(state, run, next);",
+    wrong: "",
+  },
+  {
+    name: "a child that went on as another is not asked to stop",
+    breaks: ["I8"],
+    file: "runtime/holding.ts",
+    right: 'runId =\n          answer === "ended"',
+    wrong: 'runId =\n          answer === "missing"',
+  },
+  {
     name: "a parked run goes on in memory though something was recorded meanwhile",
     breaks: ["I3", "I4", "I14", "I17", "I19", "I5"],
     file: "runtime/holding.ts",

@@ -63,6 +63,8 @@ export const operationKinds: readonly string[] = [
   "undo of a run that was cancelled",
   "undo of a run that timed out",
   "undo taken over",
+  "run that went on as another",
+  "request that lost a race",
 ];
 
 function endedAs(status: string): string {
@@ -99,6 +101,8 @@ const kindOfFact: Readonly<Partial<Record<EventKind, string>>> = {
   undo_completed: "undo",
   undo_retried: "undo tried again",
   undo_failed: "undo that failed",
+  continued: "run that went on as another",
+  withdrawn: "request that lost a race",
 };
 
 function countFacts(tally: Tally, { events }: StoreSnapshot): void {
