@@ -34,7 +34,7 @@ function isSameJson(text: string | null, payload: SnapshotPayload | null): boole
 }
 
 /** The run at the end of the chain that this one is in. */
-export function chainEndOf(final: FinalState, id: RunId): SnapshotRun | undefined {
+function chainEndOf(final: FinalState, id: RunId): SnapshotRun | undefined {
   const run = final.runs.get(id);
   return run === undefined || run.continuedAs === null ? run : chainEndOf(final, run.continuedAs);
 }
