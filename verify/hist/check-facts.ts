@@ -257,7 +257,10 @@ export function checkWithdrawn(final: FinalState, report: Report): void {
     const child = chainEndOf(final, id);
     const isOver = child !== undefined && child.endedAt !== null && child.endedAt <= event.at;
     // One that was redriven since goes on all the same.
-    if (!isOver && !chainFrom(final, id).some((run) => asked.has(run)))
+    const isExcused = (run: RunId): boolean =>
+      asked.has(run) ||
+      (final.events.get(run) ?? []).some(({ kind, at }) => kind === "redriven" && at >= event.at);
+    if (!isOver && !chainFrom(final, id).some(isExcused))
       report("I8", "a child that lost a race was not asked to stop", event, child ?? null);
   };
   for (const [runId, events] of final.events) {
@@ -279,8 +282,9 @@ export function checkWithdrawn(final: FinalState, report: Report): void {
 /** I2: children exist exactly as their parent's history says that they were started. */
 export function checkChildren(final: FinalState, report: Report): void {
   const unexplained = new Map<RunId, SnapshotRun>();
+  const goingOn = new Set([...final.runs.values()].map(({ continuedAs }) => continuedAs));
   for (const run of final.runs.values())
-    if (run.parentId !== null && run.firstId === run.id) unexplained.set(run.id, run);
+    if (run.parentId !== null && !goingOn.has(run.id)) unexplained.set(run.id, run);
   for (const event of final.snapshot.events) {
     if (event.kind !== "child_started") continue;
     const id = (event.data?.value as { readonly id?: RunId } | undefined)?.id ?? "";
