@@ -78,7 +78,9 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     parallelDepth += 1;
     for (let i = 0; i < count; i++) chains.push(drawChain(depth - 1, `${path}c${i}`, 3));
     parallelDepth -= 1;
-    return { kind: "all", path, isScoped: rng.chance(0.5), chains };
+    // What is undone is done again in another life, and chains overtake each other: each needs names of its own.
+    const isScoped = rng.chance(0.5) || (repeats && (mayUndo || mayRetrySteps));
+    return { kind: "all", path, isScoped, chains };
   };
 
   /** Another branch may wait for what is waited for later, too: if it loses, the signal is still there. */

@@ -145,7 +145,8 @@ export function generateScenario(rng: Rng, limits: ScenarioLimits): Scenario {
     return {
       program,
       key: `key ${index}`,
-      terms,
+      // A start that is repeated after its run went on as another is refused where the run must be new.
+      terms: { ...terms, mustBeNew: terms.mustBeNew && program.next === null },
       startsAtMs: [drawMs(), ...several(0.3, 3, drawMs)],
       rival: maybe(0.1, () => ({ program: rivalProgram, atMs: drawMs() })),
       cancelAfterMs: maybe(isRedriven ? 0.4 : 0.25, drawSoonMs),
