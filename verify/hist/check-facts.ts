@@ -267,14 +267,26 @@ export function checkWithdrawn(final: FinalState, report: Report): void {
     // What is caught may leave other children behind.
     const mayForget = JSON.stringify(final.runs.get(runId)?.input).includes('"kind":"try"');
     const children = new Map<string | null, RunId>();
+    const alone = new Set<RunId>();
     for (const event of events) {
-      const { id, family } = (event.data?.value ?? {}) as { readonly id?: RunId; readonly family?: string };
+      const {
+        id,
+        family,
+        alone: isAlone,
+      } = (event.data?.value ?? {}) as {
+        readonly id?: RunId;
+        readonly family?: string;
+        readonly alone?: boolean;
+      };
       if (event.kind === "child_started" && id !== undefined) children.set(event.name, id);
+      // Whoever was started alone goes on when its parent completes.
+      if (id !== undefined && isAlone === true) alone.add(id);
       if (event.kind === "child_ended") children.delete(event.name);
       const loser = children.get(event.name);
       if (event.kind === "withdrawn" && family === "child" && loser !== undefined) check(event, loser);
       if (event.kind !== "completed" || mayForget) continue;
-      for (const [name, left] of children) if (name?.startsWith("race/") === true) check(event, left);
+      for (const [name, left] of children)
+        if (name?.startsWith("race/") === true && !alone.has(left)) check(event, left);
     }
   }
 }
