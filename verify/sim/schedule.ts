@@ -228,6 +228,7 @@ class Schedule {
     const once = [
       ...roots.map(({ program, terms }) => ({ ...program, attempts: terms.attempts ?? program.attempts })),
       ...(batch?.items ?? []).map(({ program }) => program),
+      ...roots.flatMap(({ rival }) => rival?.program ?? []),
     ].reduce((sum, program) => sum + workMs(program, this.#plan.retryMs), 0);
     const waits = roots.flatMap(({ terms, reschedules, redrives }) => [
       terms.delayMs ?? 0,
