@@ -1,12 +1,25 @@
 import { expect, test } from "vitest";
 import { createRng } from "../sim/rng.ts";
 import { expectEnd, findMismatch, type SentSignals, type Surroundings } from "./expect.ts";
-import { always, walk, type Op, type Program } from "./program.ts";
+import { always, walk, type Op, type Program, type Tries } from "./program.ts";
 import { generateScenario } from "./scenario.ts";
 
-const step = (path: string, failures = 0): Op => ({ kind: "step", path, name: "a", workMs: 0, failures });
+const step = (path: string, failures = 0, retry: Tries | null = null): Op => ({
+  kind: "step",
+  path,
+  name: "a",
+  workMs: 0,
+  failures,
+  retry,
+  undo: null,
+});
 const wait = (path: string, timeoutMs: number | null): Op => ({ kind: "wait", path, signal: "s", timeoutMs });
-const program = (ops: readonly Op[], attempts: 1 | 3 = 1): Program => ({ path: "p", attempts, ops });
+const program = (ops: readonly Op[], attempts: 1 | 3 = 1): Program => ({
+  path: "p",
+  attempts,
+  ops,
+  next: null,
+});
 
 function around(sent: SentSignals = new Map()): Surroundings {
   return { signalsOf: () => sent, mayStop: false };
@@ -27,6 +40,12 @@ test("a step that fails as often as there are attempts may fail the run, one tha
     causes: new Set(["p.0"]),
   });
   expect(expectEnd(program([step("p.0", always)], 3), around())).toMatchObject({ completes: false });
+});
+
+test("a step that is tried more often than it fails does not fail", () => {
+  const tries = { attempts: 3, pauseMs: 0 };
+  expect(expectEnd(program([step("p.0", 2, tries)]), around()).causes).toEqual(new Set());
+  expect(expectEnd(program([step("p.0", 3, tries)]), around()).causes).toEqual(new Set(["p.0"]));
 });
 
 test("a wait without a signal waits for ever, unless it has a timeout", () => {

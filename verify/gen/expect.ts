@@ -1,4 +1,4 @@
-import { always, walk, type Op, type Program } from "./program.ts";
+import { always, chainOf, walk, type Op, type Program, type StepOp } from "./program.ts";
 
 /** All the ways in which a program may end, whatever happens around it. */
 export interface Expectation {
@@ -22,7 +22,7 @@ export interface Surroundings {
 const completes: Expectation = { completes: true, causes: new Set(), waits: false };
 const waits: Expectation = { completes: false, causes: new Set(), waits: true };
 
-/** Interprets the program without running it. */
+/** Interprets the program without running it; that it goes on as another is a completion. */
 export function expectEnd(program: Program, around: Surroundings): Expectation {
   const end = expectChain(program.ops, program.path, around);
   // Each failure of a step that does not always fail costs at most one attempt. They may cost all, or the last of a run
@@ -33,13 +33,19 @@ export function expectEnd(program: Program, around: Surroundings): Expectation {
   return { ...end, causes: new Set([...end.causes, ...flaky.map(({ path }) => path)]) };
 }
 
-type Step = Op & { kind: "step" };
-
-function isFlaky(op: Op): op is Step {
-  return op.kind === "step" && op.failures > 0 && op.failures < always;
+/** The same for the program and all as which it goes on. */
+function expectChainEnd(program: Program, around: Surroundings): Expectation {
+  return chainOf(program)
+    .map((each) => expectEnd(each, around))
+    .reduce(inTurn);
 }
 
-function* uncaughtFlaky(ops: readonly Op[]): Generator<Step> {
+/** It may fail, though not always: not all of its attempts may be enough. */
+function isFlaky(op: Op): op is StepOp {
+  return op.kind === "step" && op.failures >= (op.retry?.attempts ?? 1) && op.failures < always;
+}
+
+function* uncaughtFlaky(ops: readonly Op[]): Generator<StepOp> {
   for (const op of ops) {
     if (isFlaky(op)) yield op;
     else if ("chains" in op) for (const chain of op.chains) yield* uncaughtFlaky(chain);
@@ -83,7 +89,7 @@ function expectOp(op: Op, path: string, around: Surroundings): Expectation {
       return { completes: end.completes || mayThrow(op.body, end), causes: new Set(), waits: end.waits };
     }
     case "call": {
-      const end = expectEnd(op.program, around);
+      const end = expectChainEnd(op.program, around);
       const fails = end.causes.size > 0 || around.mayStop;
       return { ...end, causes: fails ? throws.causes : end.causes };
     }
@@ -118,8 +124,14 @@ function mayThrow(body: readonly Op[], end: Expectation): boolean {
   return end.causes.size > 0 || [...walk(body, false)].some(isFlaky);
 }
 
+function lastOf(program: Program): Program {
+  return program.next === null ? program : lastOf(program.next);
+}
+
 /** Where the output of a completed run is not what its program says, or null where it is. */
 export function findMismatch(program: Program, output: unknown, around: Surroundings): string | null {
+  if (program.next !== null)
+    return output === undefined ? null : `${program.path} went on and gave ${JSON.stringify(output)}`;
   const sent = around.signalsOf(program.path);
   const received = new Map<string, number>();
 
@@ -153,10 +165,10 @@ export function findMismatch(program: Program, output: unknown, around: Surround
         return value === "caught" ? (mayThrow(op.body, end) ? null : differs) : compareChain(op.body, value);
       }
       case "call":
-        return findMismatch(op.program, value, around);
+        return findMismatch(lastOf(op.program), value, around);
       case "start":
         if (!Array.isArray(value) || value.length !== 2) return differs;
-        return compareChain(op.between, value[0]) ?? findMismatch(op.program, value[1], around);
+        return compareChain(op.between, value[0]) ?? findMismatch(lastOf(op.program), value[1], around);
       case "race": {
         const { winner, value: won } = (value ?? {}) as {
           readonly winner?: string;

@@ -1,5 +1,14 @@
+import { shortWaitMs } from "../../packages/pawl/src/runtime/steps.ts";
 import type { Rng } from "../sim/rng.ts";
-import { always, attemptChoices, type Attempts, type Op, type Program } from "./program.ts";
+import {
+  always,
+  attemptChoices,
+  type Attempts,
+  type Op,
+  type Program,
+  type StepOp,
+  type Tries,
+} from "./program.ts";
 
 export interface ProgramLimits {
   /** Time scale: sleeps and timeouts are a few of these at most. */
@@ -26,6 +35,12 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   const repeats = attempts > 1 || limits.mayRepeat;
   // What a new beginning makes of a failure that the code had dealt with is best seen where there are many.
   const moreTries = limits.mayRepeat ? 0.12 : 0;
+  const options = rng.fork(`options ${path}`);
+  // What an option hides, a program without it shows.
+  const mayRetrySteps = options.chance(0.5);
+  const mayUndo = options.chance(0.5);
+  const goingOn = rng.fork(`going on ${path}`);
+  const goesOn = goingOn.chance(0.15);
   let left = limits.size;
   let chainCount = 0;
   let parallelDepth = 0;
@@ -44,7 +59,7 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     let draw = rng.next();
     if (depth > 0) {
       if (draw < 0.12) return drawAll(depth, path);
-      if (draw < 0.18) return drawRace(depth, path);
+      if (draw < 0.18) return drawRace(depth, path, signals);
       if (draw < 0.24 + moreTries) return drawTry(depth, path);
       if (draw < 0.32 + moreTries) return drawCall(depth, path);
       if (draw < 0.36 + moreTries) return drawStart(depth, path);
@@ -63,15 +78,22 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     parallelDepth += 1;
     for (let i = 0; i < count; i++) chains.push(drawChain(depth - 1, `${path}c${i}`, 3));
     parallelDepth -= 1;
-    return { kind: "all", path, isScoped: rng.chance(0.5), chains };
+    // What is undone is done again in another life, and chains overtake each other: each needs names of its own.
+    const isScoped = rng.chance(0.5) || (repeats && (mayUndo || mayRetrySteps));
+    return { kind: "all", path, isScoped, chains };
   };
 
-  const drawRace = (depth: number, path: string): Op => {
+  /** Another branch may wait for what is waited for later, too: if it loses, the signal is still there. */
+  const drawRace = (depth: number, path: string, signals: readonly string[]): Op => {
     if (isCatching && repeats) return drawStep(path);
     const count = 2 + rng.below(2);
     parallelDepth += 1;
     const chains = Array.from({ length: count }, (_, i) => drawChain(depth - 1, `${path}b${i}`, 2));
     parallelDepth -= 1;
+    if (options.chance(0.5))
+      chains.push([
+        { kind: "wait", path: `${path}b${count}.0`, signal: options.pick(signals), timeoutMs: null },
+      ]);
     return { kind: "race", path, chains };
   };
 
@@ -113,8 +135,27 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
         ? 1 + rng.below(2)
         : always;
     const workMs = rng.chance(0.5) ? 0 : rng.chance(0.9) ? drawMs() / 4 : limits.leaseMs * 1.5;
-    return { kind: "step", path, name: rng.pick(stepNames), workMs: Math.floor(workMs), failures };
+    return withOptions({ path, name: rng.pick(stepNames), workMs: Math.floor(workMs), failures });
   };
+
+  const withOptions = (step: Pick<StepOp, "path" | "name" | "workMs" | "failures">): StepOp => {
+    const retry = mayRetrySteps && options.chance(0.5) ? drawTries() : null;
+    const undo =
+      mayUndo && options.chance(0.6)
+        ? { ...drawTries(), failures: options.pick([0, 0, 0, 1, 2, always]) }
+        : null;
+    const failures =
+      retry !== null && step.failures === 0 && options.chance(0.6) ? 1 + options.below(3) : step.failures;
+    return { kind: "step", ...step, failures, retry, undo };
+  };
+
+  /** Some pauses are so long that the run is parked. */
+  const drawTries = (): Tries => ({
+    attempts: 2 + options.below(3),
+    pauseMs: Math.floor(
+      options.pick([0, 0, shortWaitMs]) + options.next() * options.pick([0.02, 0.2, 1]) * limits.leaseMs,
+    ),
+  });
 
   /** Anything from an instant to more than a lease. */
   const drawMs = (): number => {
@@ -126,7 +167,7 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   const drawSteps = (): Op[] =>
     Array.from({ length: limits.size }, (_, i) => {
       const workMs = Math.floor(rng.next() * 0.05 * limits.leaseMs);
-      return { kind: "step", path: `${path}.${i}`, name: rng.pick(stepNames), workMs, failures: 0 };
+      return withOptions({ path: `${path}.${i}`, name: rng.pick(stepNames), workMs, failures: 0 });
     });
 
   /** A failure that is caught, and after it a step by the name of one that is not reached: what follows rests on the failure. */
@@ -134,15 +175,52 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     const [failing, next] = [rng.pick(stepNames), rng.pick(stepNames)];
     const draw = (path: string, name: string, failures: number): Op => {
       const workMs = Math.floor(rng.next() * 0.2 * limits.leaseMs);
-      return { kind: "step", path, name, workMs, failures };
+      return withOptions({ path, name, workMs, failures });
     };
     const body = [draw(`${path}.0t.0`, failing, 1), draw(`${path}.0t.1`, next, 0)];
     const after = [1, 2, 3].map((index) => draw(`${path}.${index}`, next, 0));
     return [{ kind: "try", path: `${path}.0`, body }, ...after];
   };
 
+  /** A race in which a child and a wait may lose, and after it another wait for the same signal. */
+  const drawRaced = (): Op[] => {
+    const signal = `${path}s${chainCount++}`;
+    const race = `${path}.0`;
+    const drawMoment = (): number =>
+      Math.floor(options.next() * options.pick([0, 0.02, 0.2]) * limits.leaseMs);
+    const wait = (path: string): Op => ({ kind: "wait", path, signal, timeoutMs: null });
+    const sleep: Op = { kind: "sleep", path: `${race}b2p.0`, ms: limits.leaseMs };
+    const next: Program = {
+      path: `${race}b2pn`,
+      attempts: 1,
+      ops: [{ ...sleep, path: `${race}b2pn.0` }],
+      next: null,
+    };
+    const child: Program = { path: `${race}b2p`, attempts: 1, ops: [sleep], next: goesOn ? next : null };
+    const quick: Op = options.chance(0.5)
+      ? { kind: "sleep", path: `${race}b0.0`, ms: drawMoment() }
+      : withOptions({ path: `${race}b0.0`, name: rng.pick(stepNames), workMs: drawMoment(), failures: 0 });
+    const chains: Op[][] = [
+      [quick],
+      [wait(`${race}b1.0`)],
+      [{ kind: "call", path: `${race}b2`, program: child }],
+    ];
+    const after = withOptions({ path: `${path}.2`, name: rng.pick(stepNames), workMs: 0, failures: 0 });
+    const rest = goingOn.chance(0.7) ? [wait(`${path}.1`), after] : [];
+    return [{ kind: "race", path: race, chains }, ...rest];
+  };
+
+  const drawNext = (): Program => {
+    const next = { ...limits, attempts, size: 1 + goingOn.below(3), depth: Math.min(1, limits.depth) };
+    return generateProgram(goingOn.fork("next"), next, `${path}n`);
+  };
+
   const length = Math.max(2, Math.ceil(limits.size / 2));
   const isCaught = limits.mayRepeat && rng.chance(0.2);
-  const ops = isCaught ? drawCaught() : rng.chance(0.2) ? drawSteps() : drawChain(limits.depth, path, length);
-  return { path, attempts, ops };
+  const isRaced = limits.depth > 1 && options.chance(0.15);
+  const drawPlain = (): Op[] => (rng.chance(0.2) ? drawSteps() : drawChain(limits.depth, path, length));
+  const ops = isCaught ? drawCaught() : isRaced ? drawRaced() : drawPlain();
+  // Only what does not complete is undone.
+  if (mayUndo && options.chance(0.3)) ops.push({ kind: "throw", path: `${path}.end` });
+  return { path, attempts, ops, next: goesOn ? drawNext() : null };
 }

@@ -1,8 +1,10 @@
 import { PawlError } from "../../packages/pawl/src/core/error.ts";
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
 import type { Context } from "../../packages/pawl/src/runtime/context.ts";
+import type { StepContext, UndoContext } from "../../packages/pawl/src/runtime/step-context.ts";
+import type { StepOptions } from "../../packages/pawl/src/runtime/step-options.ts";
 import { workflow, type Workflow } from "../../packages/pawl/src/runtime/workflow.ts";
-import { attemptChoices, type Attempts, type Op, type Program } from "./program.ts";
+import { attemptChoices, type Attempts, type Op, type Program, type StepOp, type Tries } from "./program.ts";
 
 /** A program, and under which epoch its code begins; whoever claims writes that into it. */
 interface StampedProgram extends Program {
@@ -23,11 +25,24 @@ interface StepCall {
   end(): void;
 }
 
+/** As the step, or what undoes it, was told. */
+interface StepTold {
+  /** The step's key in its run. */
+  readonly key: string;
+  readonly attempt: number;
+}
+
+interface UndoTold extends StepTold {
+  readonly inDoubt: boolean;
+  readonly result: string | null;
+}
+
 /** What the process that executes a program lends it. */
 export interface ProgramHost {
   /** The epoch under which code is executed now that began under this one; a parked run may go on under a later one. */
   epochNow?(run: RunId, began: number): number;
-  beginStep(execution: Execution, op: Op & { kind: "step" }): StepCall;
+  beginStep(execution: Execution, op: StepOp, told: StepTold): StepCall;
+  beginUndo(execution: Execution, op: StepOp, told: UndoTold): StepCall;
   work(ms: number): Promise<void>;
   asked(execution: Execution, step: string, waitMs: number): void;
   delivered(execution: Execution, step: string, index: number, type: "ok" | "fail", value: string): void;
@@ -69,6 +84,10 @@ function stoppedRun(error: unknown): unknown {
 
 function programError(message: string): Error {
   return Object.assign(new Error(message), { name: "ProgramError" });
+}
+
+function retryOf({ attempts, pauseMs }: Tries): NonNullable<StepOptions["retry"]> {
+  return { attempts, backoff: "fixed", initial: pauseMs };
 }
 
 async function interpret(
@@ -116,13 +135,33 @@ async function interpret(
     }
   };
 
-  const performStep = async (op: Op & { kind: "step" }): Promise<string> => {
-    const call = host.beginStep(execution, op);
+  const toldOf = ({ idempotencyKey, attempt }: StepContext | UndoContext): StepTold => ({
+    key: idempotencyKey.slice(run.length + 1),
+    attempt,
+  });
+
+  const performStep = async (op: StepOp, step: StepContext): Promise<string> => {
+    const call = host.beginStep(execution, op, toldOf(step));
     await host.work(op.workMs);
     call.end();
     if (call.fails) throw programError(call.token);
     return call.token;
   };
+
+  const performUndo = async (op: StepOp, result: string | undefined, undo: UndoContext): Promise<void> => {
+    const told = { ...toldOf(undo), inDoubt: undo.inDoubt, result: result ?? null };
+    const call = host.beginUndo(execution, op, told);
+    await host.work(op.workMs);
+    call.end();
+    if (call.fails) throw programError(call.token);
+  };
+
+  const optionsOf = (op: StepOp): StepOptions<string> => ({
+    ...(op.retry === null ? {} : { retry: retryOf(op.retry) }),
+    ...(op.undo === null
+      ? {}
+      : { undo: (result, undo) => performUndo(op, result, undo), undoRetry: retryOf(op.undo) }),
+  });
 
   const childOf = ({ attempts }: Program): ProgramWorkflow => {
     const child = workflows.get(attempts);
@@ -135,7 +174,7 @@ async function interpret(
       case "step":
         return deliver(
           op,
-          ctx.step(op.name, () => performStep(op)),
+          ctx.step(op.name, (step) => performStep(op, step), optionsOf(op)),
         );
       case "sleep":
         host.asked(execution, op.path, op.ms);
@@ -185,5 +224,6 @@ async function interpret(
     return results;
   };
 
-  return performChain(program.ops, ctx);
+  const results = await performChain(program.ops, ctx);
+  return program.next === null ? results : ctx.continueAs(program.next);
 }

@@ -8,6 +8,8 @@ export type Op =
       readonly workMs: number;
       /** Its function throws when it is called for the first, …, or this many-th time in a run, whoever calls. */
       readonly failures: number;
+      readonly retry: Tries | null;
+      readonly undo: UndoPlan | null;
     }
   | { readonly kind: "sleep"; readonly path: string; readonly ms: number }
   | {
@@ -37,6 +39,19 @@ export type Op =
   | { readonly kind: "try"; readonly path: string; readonly body: readonly Op[] }
   | { readonly kind: "throw"; readonly path: string };
 
+/** How often something is tried, and the pause in between. */
+export interface Tries {
+  readonly attempts: number;
+  readonly pauseMs: number;
+}
+
+/** What undoes a step; it throws as often as this when it is called in a run, whoever calls. */
+interface UndoPlan extends Tries {
+  readonly failures: number;
+}
+
+export type StepOp = Op & { readonly kind: "step" };
+
 /** What a workflow does, as its input: one registered workflow can then be any program. */
 export interface Program {
   /** The path of the call that starts it; a name of its own for one that callers start. */
@@ -44,6 +59,13 @@ export interface Program {
   /** Attempts at the whole of it. */
   readonly attempts: Attempts;
   readonly ops: readonly Op[];
+  /** As what it goes on when it has come to its end. */
+  readonly next: Program | null;
+}
+
+/** The program, and those as which it goes on. */
+export function chainOf(program: Program): readonly Program[] {
+  return program.next === null ? [program] : [program, ...chainOf(program.next)];
 }
 
 /** Each number has a workflow of its own. */
@@ -60,7 +82,8 @@ export function* walk(ops: readonly Op[], intoChildren: boolean): Generator<Op> 
     if ("chains" in op) for (const chain of op.chains) yield* walk(chain, intoChildren);
     else if (op.kind === "try") yield* walk(op.body, intoChildren);
     if (op.kind === "start") yield* walk(op.between, intoChildren);
-    if ("program" in op && intoChildren) yield* walk(op.program.ops, intoChildren);
+    if ("program" in op && intoChildren)
+      for (const { ops } of chainOf(op.program)) yield* walk(ops, intoChildren);
   }
 }
 
@@ -68,10 +91,16 @@ export function* walk(ops: readonly Op[], intoChildren: boolean): Generator<Op> 
 export function workMs(program: Program, retryMs: number): number {
   let sum = 0;
   for (const op of walk(program.ops, false)) {
-    if (op.kind === "step") sum += op.workMs;
+    if (op.kind === "step") sum += stepMs(op);
     else if (op.kind === "sleep") sum += op.ms;
     else if (op.kind === "wait") sum += op.timeoutMs ?? 0;
     else if ("program" in op) sum += workMs(op.program, retryMs);
   }
-  return program.attempts * (sum + retryMs);
+  const nextMs = program.next === null ? 0 : workMs(program.next, retryMs);
+  return program.attempts * (sum + retryMs) + nextMs;
+}
+
+function stepMs({ workMs, retry, undo }: StepOp): number {
+  const triesMs = (retry?.attempts ?? 1) * (workMs + (retry?.pauseMs ?? 0));
+  return triesMs + (undo?.attempts ?? 0) * (undo?.pauseMs ?? 0);
 }

@@ -1,7 +1,7 @@
 import type { Rng } from "../sim/rng.ts";
 import type { SentSignals } from "./expect.ts";
 import { generateProgram, type ProgramLimits } from "./generate-program.ts";
-import { attemptChoices, walk, type Attempts, type Program } from "./program.ts";
+import { attemptChoices, chainOf, walk, type Attempts, type Program } from "./program.ts";
 
 /** What a start says of its run beside its program. Times are ms from the start; null: nothing is said. */
 export interface StartTerms {
@@ -137,11 +137,16 @@ export function generateScenario(rng: Rng, limits: ScenarioLimits): Scenario {
     drawSignals(rng, program, signals);
     const rivalProgram = generateProgram(rng, { ...limits, mayRepeat, size: 1, depth: 0 }, `rival${index}`);
     // A pause that comes late may find a life without a deadline.
-    const isEndless = terms.timeoutMs !== null && !isRedriven && rng.chance(0.5);
+    // Nor does a deadline end one that is being undone.
+    const mayUndo = chainOf(program)
+      .flatMap(({ ops }) => [...walk(ops, false)])
+      .some((op) => op.kind === "step" && op.undo !== null);
+    const isEndless = rng.chance(0.5) && terms.timeoutMs !== null && !isRedriven && !mayUndo;
     return {
       program,
       key: `key ${index}`,
-      terms,
+      // A start that is repeated after its run went on as another is refused where the run must be new.
+      terms: { ...terms, mustBeNew: terms.mustBeNew && program.next === null },
       startsAtMs: [drawMs(), ...several(0.3, 3, drawMs)],
       rival: maybe(0.1, () => ({ program: rivalProgram, atMs: drawMs() })),
       cancelAfterMs: maybe(isRedriven ? 0.4 : 0.25, drawSoonMs),
@@ -187,6 +192,7 @@ function drawSignals(rng: Rng, program: Program, all: Map<string, SentSignals>):
     if (op.kind === "wait") waits.set(op.signal, (waits.get(op.signal) ?? 0) + 1);
     if ("program" in op) drawSignals(rng, op.program, all);
   }
+  if (program.next !== null) drawSignals(rng, program.next, all);
   const sent = new Map<string, readonly string[]>();
   for (const [name, count] of waits) {
     if (rng.chance(0.2)) continue;

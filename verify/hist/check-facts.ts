@@ -33,6 +33,18 @@ function isSameJson(text: string | null, payload: SnapshotPayload | null): boole
   return text === stored || JSON.stringify(JSON.parse(text)) === stored;
 }
 
+/** The run at the end of the chain that this one is in. */
+function chainEndOf(final: FinalState, id: RunId): SnapshotRun | undefined {
+  const run = final.runs.get(id);
+  return run === undefined || run.continuedAs === null ? run : chainEndOf(final, run.continuedAs);
+}
+
+/** This run and all that go on from it. */
+function chainFrom(final: FinalState, id: RunId): readonly RunId[] {
+  const next = final.runs.get(id)?.continuedAs ?? null;
+  return next === null ? [id] : [id, ...chainFrom(final, next)];
+}
+
 /** A history, cut where another life begins: each life but the first begins with `redriven`. */
 export function livesOf(events: readonly SnapshotEvent[]): readonly (readonly SnapshotEvent[])[] {
   const lives: SnapshotEvent[][] = [[]];
@@ -208,16 +220,27 @@ export function createResultCheck(
   lives: Lives,
   report: Report,
 ): (entry: ClientEntry) => void {
-  const redrivesAtAsking = new Map<number, number>();
+  /** Of each run of the chain. */
+  const redrivesAtAsking = new Map<number, readonly number[]>();
   return (entry) => {
     if (entry.op !== "result" || entry.run === null) return;
-    if (entry.type === "invoke") redrivesAtAsking.set(entry.call, lives.redrivesOf(entry.run));
+    const run = chainEndOf(final, entry.run);
+    const chain = chainFrom(final, entry.run);
+    if (entry.type === "invoke")
+      redrivesAtAsking.set(
+        entry.call,
+        chain.map((id) => lives.redrivesOf(id)),
+      );
     if (entry.type !== "ok") return;
-    const run = final.runs.get(entry.run);
     const { status, output } = entry.value as SeenEnd;
-    const ends = livesOf(final.events.get(entry.run) ?? [])
-      .slice(redrivesAtAsking.get(entry.call) ?? 0, lives.redrivesOf(entry.run) + 1)
-      .map((life) => life.find(isTerminal)?.kind);
+    const asked = redrivesAtAsking.get(entry.call) ?? [];
+    // One that went on as another has told nobody that it was over.
+    const ends = chain.flatMap((id, index) =>
+      livesOf(final.events.get(id) ?? [])
+        .slice(asked[index] ?? 0, lives.redrivesOf(id) + 1)
+        .map((life) => life.find(isTerminal)?.kind)
+        .filter((kind) => kind !== "completed" || id === run?.id),
+    );
     const isSame =
       (ends as readonly string[]).includes(status) &&
       (status !== "completed" || JSON.stringify(output) === JSON.stringify(run?.output?.value ?? null));
@@ -225,10 +248,55 @@ export function createResultCheck(
   };
 }
 
+/** I8: a child that lost a race is asked to stop. */
+export function checkWithdrawn(final: FinalState, report: Report): void {
+  const asked = new Set(
+    final.snapshot.inbox.filter(({ topic }) => topic === "cancel").map(({ runId }) => runId),
+  );
+  const check = (event: SnapshotEvent, id: RunId): void => {
+    const child = chainEndOf(final, id);
+    const isOver = child !== undefined && child.endedAt !== null && child.endedAt <= event.at;
+    // One that was redriven since goes on all the same.
+    const isExcused = (run: RunId): boolean =>
+      asked.has(run) ||
+      (final.events.get(run) ?? []).some(({ kind, at }) => kind === "redriven" && at >= event.at);
+    if (!isOver && !chainFrom(final, id).some(isExcused))
+      report("I8", "a child that lost a race was not asked to stop", event, child ?? null);
+  };
+  for (const [runId, events] of final.events) {
+    // What is caught may leave other children behind.
+    const mayForget = JSON.stringify(final.runs.get(runId)?.input).includes('"kind":"try"');
+    const children = new Map<string | null, RunId>();
+    const alone = new Set<RunId>();
+    for (const event of events) {
+      const {
+        id,
+        family,
+        alone: isAlone,
+      } = (event.data?.value ?? {}) as {
+        readonly id?: RunId;
+        readonly family?: string;
+        readonly alone?: boolean;
+      };
+      if (event.kind === "child_started" && id !== undefined) children.set(event.name, id);
+      // Whoever was started alone goes on when its parent completes.
+      if (id !== undefined && isAlone === true) alone.add(id);
+      if (event.kind === "child_ended") children.delete(event.name);
+      const loser = children.get(event.name);
+      if (event.kind === "withdrawn" && family === "child" && loser !== undefined) check(event, loser);
+      if (event.kind !== "completed" || mayForget) continue;
+      for (const [name, left] of children)
+        if (name?.startsWith("race/") === true && !alone.has(left)) check(event, left);
+    }
+  }
+}
+
 /** I2: children exist exactly as their parent's history says that they were started. */
 export function checkChildren(final: FinalState, report: Report): void {
   const unexplained = new Map<RunId, SnapshotRun>();
-  for (const run of final.runs.values()) if (run.parentId !== null) unexplained.set(run.id, run);
+  const goingOn = new Set([...final.runs.values()].map(({ continuedAs }) => continuedAs));
+  for (const run of final.runs.values())
+    if (run.parentId !== null && !goingOn.has(run.id)) unexplained.set(run.id, run);
   for (const event of final.snapshot.events) {
     if (event.kind !== "child_started") continue;
     const id = (event.data?.value as { readonly id?: RunId } | undefined)?.id ?? "";

@@ -28,6 +28,13 @@ export function createMessageCheck(final: FinalState, lives: Lives, report: Repo
 
   const ends = new Map<RunId, StoreEntry>();
 
+  /** Those of the run, and of all that go on from it. */
+  const messagesOfChain = (run: RunId): readonly SnapshotMessage[] => {
+    const next = final.runs.get(run)?.continuedAs ?? null;
+    const own = byRun.get(run) ?? [];
+    return next === null ? own : [...own, ...messagesOfChain(next)];
+  };
+
   const checkTell = (entry: StoreEntry & { op: "tell" }): void => {
     const messages = byRun.get(entry.run) ?? [];
     const message = messages.find(({ id }) => id === entry.message);
@@ -76,7 +83,7 @@ export function createMessageCheck(final: FinalState, lives: Lives, report: Repo
       if (entry.type !== "ok" || entry.run === null) return;
       const messages = byRun.get(entry.run) ?? [];
       if (entry.op === "signal" && entry.key !== null) {
-        const isThere = messages.some(({ idempotencyKey }) => idempotencyKey === entry.key);
+        const isThere = messagesOfChain(entry.run).some(({ idempotencyKey }) => idempotencyKey === entry.key);
         if (!isThere) report("I1", "an acknowledged signal is not in the inbox", entry);
       }
       if (entry.op === "cancel" || entry.op === "terminate") {
@@ -122,7 +129,8 @@ function checkInbox(messages: readonly SnapshotMessage[], final: FinalState, rep
       if (rival !== undefined) report("I10", "one fact took two messages", rival, message);
       taken.set(message.takenSeq, message);
     }
-    if (!message.topic.startsWith("signal:")) continue;
+    // Number 0: another run has it, which goes on from this one.
+    if (!message.topic.startsWith("signal:") || message.takenSeq === 0) continue;
     const last = before.get(message.topic);
     before.set(message.topic, message);
     if (last === undefined || message.takenSeq === null) continue;

@@ -23,8 +23,9 @@ export function createStartCheck(final: FinalState, report: Report): StartCheck 
   const ofCall = new Map<number, StoreEntry & { op: "create" }>();
   checkKeys(final, report);
 
-  const acknowledge = (entry: ClientEntry, run: RunId, key: string | null): void => {
-    if (!final.runs.has(run)) report("I1", "an acknowledged run is not there", entry);
+  const acknowledge = (entry: ClientEntry, answered: RunId, key: string | null): void => {
+    if (!final.runs.has(answered)) report("I1", "an acknowledged run is not there", entry);
+    const run = final.runs.get(answered)?.firstId ?? answered;
     if (key === null) return;
     const earlier = acknowledged.get(key);
     if (earlier !== undefined && earlier.run !== run) {
@@ -62,7 +63,8 @@ function wasStarted({ answer }: StoreEntry & { op: "create" }): boolean {
 function checkKeys(final: FinalState, report: Report): void {
   const keyed = new Map<string, RunId>();
   for (const run of final.runs.values()) {
-    if (run.key === null) continue;
+    // The one at the end of a chain has the key of all.
+    if (run.key === null || run.continuedAs !== null) continue;
     const twin = keyed.get(run.key);
     if (twin !== undefined) report("I12", "two runs with one key", final.runs.get(twin), run);
     keyed.set(run.key, run.id);

@@ -26,9 +26,19 @@ interface Recorded {
 }
 
 interface StepLife {
-  readonly callBy: Map<number, StepEntry>;
+  /** By epoch and attempt at the step. */
+  readonly callBy: Map<string, StepEntry>;
   completed: Recorded | null;
   failed: Recorded | null;
+  isUndone: boolean;
+}
+
+/** Attempts at a step in the run's present life. */
+interface StepTries {
+  failed: number;
+  /** Of the next one. */
+  dueAt: number | null;
+  last: StoreEntry | null;
 }
 
 /**
@@ -47,14 +57,29 @@ export function createStepCheck(lives: Lives, report: Report): StepCheck {
   const beginnings = new Map<RunId, number>();
   const beginningsAtClaim = new Map<string, number>();
   const redrivesAtClaim = new Map<string, number>();
+  const lastSeq = new Map<RunId, number>();
+  const newestEpoch = new Map<RunId, number>();
+  const triesBy = new Map<string, StepTries>();
+  const keys = new Map<string, StepEntry>();
+  /** Steps that have an outcome, by their keys. */
+  const stepBy = new Map<string, string>();
+  const owners = new Map<string, StepEntry>();
   /** Attempts that have failed in the present life. */
   const failures = new Map<RunId, number>();
 
   const lifeOf = (run: RunId, step: string): StepLife => {
     const key = `${run} ${step}`;
     let life = stepLives.get(key);
-    if (life === undefined) stepLives.set(key, (life = { callBy: new Map(), completed: null, failed: null }));
+    if (life === undefined)
+      stepLives.set(key, (life = { callBy: new Map(), completed: null, failed: null, isUndone: false }));
     return life;
+  };
+
+  const triesOf = (run: RunId, key: string): StepTries => {
+    const id = `${run} ${key}`;
+    let tries = triesBy.get(id);
+    if (tries === undefined) triesBy.set(id, (tries = { failed: 0, dueAt: null, last: null }));
+    return tries;
   };
 
   const attemptOf = ({ run, epoch }: { readonly run: RunId; readonly epoch: number }): number =>
@@ -66,6 +91,27 @@ export function createStepCheck(lives: Lives, report: Report): StepCheck {
   const leastAttempt = (last: StepEntry, entry: StepEntry): number =>
     last.attempt + (redrivesOf(entry) > redrivesOf(last) ? 1 : 0);
 
+  /** As many attempts have failed as the history of this life says; a zombie may not know of the last ones. */
+  const checkStepAttempt = (entry: StepEntry): void => {
+    const { run, epoch, key, stepAttempt } = entry;
+    if (redrivesOf(entry) < lives.redrivesOf(run)) return;
+    const tries = triesOf(run, key);
+    const isNext =
+      epoch === newestEpoch.get(run) ? stepAttempt === tries.failed + 1 : stepAttempt <= tries.failed + 1;
+    if (!isNext)
+      report("I3", `attempt ${stepAttempt} at step ${entry.step} after ${tries.failed}`, tries.last, entry);
+    const dueAt = tries.dueAt ?? 0;
+    if (stepAttempt === tries.failed + 1 && dueAt > entry.at)
+      report("I9", `step ${entry.step} was tried again ${dueAt - entry.at} ms early`, tries.last, entry);
+    const id = `${run} ${attemptOf(entry)}`;
+    const known = keys.get(`${id} ${entry.step}`);
+    const owner = owners.get(`${id} ${key}`);
+    if ((known ?? entry).key !== key || (owner ?? entry).step !== entry.step)
+      report("I3", "an idempotency key is not that of one step", known ?? null, owner ?? null, entry);
+    keys.set(`${id} ${entry.step}`, entry);
+    owners.set(`${id} ${key}`, entry);
+  };
+
   const checkCall = (entry: StepEntry): void => {
     const { callBy, completed, failed } = lifeOf(entry.run, entry.step);
     if (completed !== null && entry.epoch >= completed.entry.epoch) {
@@ -74,9 +120,12 @@ export function createStepCheck(lives: Lives, report: Report): StepCheck {
     if (failed !== null && entry.epoch >= failed.entry.epoch && failed.beginnings === attemptOf(entry)) {
       report("I3", `step ${entry.step} ran again in the attempt in which it failed`, failed.entry, entry);
     }
-    const twin = callBy.get(entry.epoch);
-    if (twin !== undefined) report("I3", `one holder called step ${entry.step} twice`, twin, entry);
-    callBy.set(entry.epoch, entry);
+    const callId = `${entry.epoch} ${entry.stepAttempt}`;
+    const twin = callBy.get(callId);
+    if (twin !== undefined)
+      report("I3", `one holder called step ${entry.step} twice in one attempt`, twin, entry);
+    callBy.set(callId, entry);
+    checkStepAttempt(entry);
     const last = lastCallOf.get(entry.run);
     if (last === undefined || entry.epoch >= last.epoch) {
       const isEarlier = last !== undefined && entry.attempt < leastAttempt(last, entry);
@@ -86,7 +135,18 @@ export function createStepCheck(lives: Lives, report: Report): StepCheck {
   };
 
   const learn = (entry: StoreEntry & { run: RunId; epoch: number }, facts: readonly RecordedFact[]): void => {
-    for (const { kind, data } of facts) {
+    for (const { seq, kind, data, name, dueAt } of facts) {
+      // A write whose answer was lost is repeated.
+      const isNew = seq > (lastSeq.get(entry.run) ?? 0);
+      if (isNew) lastSeq.set(entry.run, seq);
+      if (isNew && name !== null && (kind === "step_retried" || kind === "step_failed")) {
+        const tries = triesOf(entry.run, name);
+        Object.assign(tries, { failed: tries.failed + 1, dueAt: dueAt ?? null, last: entry });
+      }
+      if (kind === "undo_completed" && name !== null) {
+        const step = stepBy.get(`${entry.run} ${name}`);
+        if (step !== undefined) lifeOf(entry.run, step).isUndone = true;
+      }
       const begun = beginnings.get(entry.run) ?? 0;
       if (kind === "attempt_failed") {
         beginnings.set(entry.run, begun + 1);
@@ -101,9 +161,18 @@ export function createStepCheck(lives: Lives, report: Report): StepCheck {
         report("I3", "an outcome was recorded that no call of a step in this run had", call ?? null, entry);
         continue;
       }
+      stepBy.set(`${entry.run} ${call.key}`, call.step);
       const life = lifeOf(entry.run, call.step);
       life[kind === "step_completed" ? "completed" : "failed"] ??= { entry, beginnings: begun };
     }
+  };
+
+  /** In another life attempts at steps count from 1, and what was undone is done again. */
+  const beginAnew = (run: RunId): void => {
+    for (const id of triesBy.keys()) if (id.startsWith(`${run} `)) triesBy.delete(id);
+    for (const [id, life] of stepLives)
+      if (life.isUndone && id.startsWith(`${run} `))
+        Object.assign(life, { completed: null, failed: null, isUndone: false });
   };
 
   const checkDelivery = (entry: DeliveryEntry): void => {
@@ -133,6 +202,7 @@ export function createStepCheck(lives: Lives, report: Report): StepCheck {
     store(entry) {
       if (entry.type === "fail") return;
       if (entry.op === "claim") {
+        newestEpoch.set(entry.run, entry.epoch);
         beginningsAtClaim.set(`${entry.run} ${entry.epoch}`, beginnings.get(entry.run) ?? 0);
         redrivesAtClaim.set(`${entry.run} ${entry.epoch}`, lives.redrivesOf(entry.run));
         const failed = failures.get(entry.run) ?? 0;
@@ -144,6 +214,7 @@ export function createStepCheck(lives: Lives, report: Report): StepCheck {
           if (answer === "redriven") {
             beginnings.set(run, (beginnings.get(run) ?? 0) + 1);
             failures.delete(run);
+            beginAnew(run);
           }
       }
       if (entry.op === "record" || entry.op === "park" || entry.op === "end") learn(entry, entry.facts);

@@ -2,6 +2,7 @@ import type { SnapshotRun, StoreSnapshot } from "../../packages/pawl/src/store/s
 import { createCancelCheck } from "./check-cancels.ts";
 import {
   checkChildren,
+  checkWithdrawn,
   checkHistories,
   createFactCheck,
   createResultCheck,
@@ -15,6 +16,7 @@ import { createStartCheck } from "./check-starts.ts";
 import { createStepCheck } from "./check-steps.ts";
 import { checkTimers, createWaitCheck } from "./check-timers.ts";
 import { createTimeCheck } from "./check-times.ts";
+import { createUndoCheck } from "./check-undos.ts";
 import { createLives } from "./lives.ts";
 import type { Entry } from "./record.ts";
 import { Verdict, type Violation } from "./verdict.ts";
@@ -42,6 +44,7 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
   const waits = createWaitCheck(report);
   const times = createTimeCheck(final, report);
   const cancels = createCancelCheck(lives, report);
+  const undos = createUndoCheck(lives, report);
 
   for (const entry of entries) {
     switch (entry.by) {
@@ -52,13 +55,18 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
         break;
       case "step":
         steps.step(entry);
+        undos.step(entry);
         cancels(entry);
+        break;
+      case "undo":
+        undos.undo(entry);
         break;
       case "ask":
         waits(entry);
         break;
       case "delivery":
         steps.delivery(entry);
+        undos.delivery(entry);
         waits(entry);
         break;
       case "store":
@@ -68,6 +76,7 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
         starts.store(entry);
         times.see(entry);
         steps.store(entry);
+        undos.store(entry);
         messages.store(entry);
         cancels(entry);
         checkSweep(entry, report);
@@ -83,6 +92,7 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
   times.conclude();
   checkHistories(final, report);
   checkChildren(final, report);
+  checkWithdrawn(final, report);
   checkTimers(final, report);
   checkRooms(final, report);
   checkOutcomes(final, lives, expected, report);

@@ -32,7 +32,7 @@ export function clientEntry(
 
 export function stepEntry(at: number, entry: Partial<StepEntry> & Pick<StepEntry, "type">): StepEntry {
   const base = { by: "step", at, process: worker, run, step: "p.0", epoch: 1, attempt: 1 } as const;
-  return { ...base, token: "p.0#1", ...entry };
+  return { ...base, token: "p.0#1", key: entry.step ?? "a", stepAttempt: 1, isUndoable: false, ...entry };
 }
 
 export function delivery(at: number, entry: Partial<DeliveryEntry> = {}): DeliveryEntry {

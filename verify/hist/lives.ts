@@ -31,6 +31,13 @@ export function createLives(): Lives {
     for (const child of lifeOf(run).children) lifeOf(child).stop ??= entry;
   };
 
+  /** What was asked of the run, and of nobody else, is asked of the one that takes its place. */
+  const goOn = (run: RunId, next: RunId): void => {
+    if (lives.has(next)) return;
+    lifeOf(next).stop = lifeOf(run).stop;
+    for (const { children } of lives.values()) if (children.includes(run)) children.push(next);
+  };
+
   return {
     see(entry) {
       if (entry.type === "fail") return;
@@ -48,6 +55,7 @@ export function createLives(): Lives {
         stopChildren(entry.run, entry);
       } else if (entry.op === "end") {
         if (entry.status !== "completed") stopChildren(entry.run, entry);
+        if (entry.next !== undefined && entry.next !== null) goOn(entry.run, entry.next);
       } else if (entry.op === "redrive") {
         for (const [run, answer] of entry.answers) {
           if (answer !== "redriven") continue;

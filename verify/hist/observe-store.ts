@@ -28,8 +28,8 @@ function resultOf(end: { readonly output: Payload | null; readonly error: Payloa
 }
 
 function factOf(event: NewEvent): RecordedFact {
-  const { seq, kind, name, data, takes } = event;
-  return { seq, kind, name, data: data?.json ?? null, takes: takes ?? null };
+  const { seq, kind, name, data, takes, dueAt } = event;
+  return { seq, kind, name, data: data?.json ?? null, takes: takes ?? null, dueAt: dueAt ?? null };
 }
 
 /** The store, with every transition written down at the moment it is applied. A worker is called by its worker id. */
@@ -154,7 +154,8 @@ export function observeStore(store: Store, process: string, observer: StoreObser
         ending.lease,
         () => store.end(ending),
         () => {
-          return { op: "end", run, epoch, facts, status, result: resultOf(ending) };
+          const next = ending.next?.id ?? null;
+          return { op: "end", run, epoch, facts, status, result: resultOf(ending), next };
         },
       );
       createdChildren(ending.children);

@@ -10,7 +10,7 @@ import type { RedriveAnswer } from "../../packages/pawl/src/store/store.ts";
  * answered), the ledger (every call of a step's function, and every result handed to workflow code), and the store's door
  * (every transition at the moment it was applied). Checking needs nothing else but the store's last snapshot.
  */
-export type Entry = ClientEntry | StepEntry | AskEntry | DeliveryEntry | StoreEntry | FaultEntry;
+export type Entry = ClientEntry | StepEntry | UndoEntry | AskEntry | DeliveryEntry | StoreEntry | FaultEntry;
 
 interface Observed {
   /** The store's time, ms. */
@@ -53,6 +53,24 @@ export interface StepEntry extends Observed {
   /** Number of the execution of the run, as the step was told. */
   readonly attempt: number;
   readonly token: string;
+  /** The step's key in its run, and the number of this attempt at the step, as it was told. */
+  readonly key: string;
+  readonly stepAttempt: number;
+  readonly isUndoable: boolean;
+}
+
+/** One call of what undoes a step. */
+export interface UndoEntry extends Observed {
+  readonly by: "undo";
+  readonly type: "invoke" | "ok" | "fail";
+  readonly run: RunId;
+  readonly step: string;
+  readonly key: string;
+  readonly epoch: number;
+  readonly undoAttempt: number;
+  readonly inDoubt: boolean;
+  /** What the step returned, as it was told. */
+  readonly result: string | null;
 }
 
 /** Workflow code begins to wait for a time; it is handed `null` when that has passed. */
@@ -82,6 +100,7 @@ export interface RecordedFact {
   readonly name: string | null;
   readonly data: string | null;
   readonly takes: string | null;
+  readonly dueAt?: number | null;
 }
 
 /** A transition as the store applied (`ok`) or refused (`fail`) it. */
@@ -140,6 +159,8 @@ export type StoreOperation =
       readonly facts: readonly RecordedFact[];
       readonly status: EndStatus;
       readonly result: string;
+      /** As which it goes on. */
+      readonly next?: RunId | null;
     })
   | {
       readonly op: "tell";

@@ -4,11 +4,10 @@ import { PawlError, type ErrorCode } from "../../packages/pawl/src/core/error.ts
 import { createIds } from "../../packages/pawl/src/core/ids.ts";
 import type { EndStatus } from "../../packages/pawl/src/core/run-status.ts";
 import { createStoreClock } from "../../packages/pawl/src/store/store-clock.ts";
-import type { ProgramWorkflow } from "../gen/program-workflow.ts";
+import type { ProgramSettings, ProgramWorkflow } from "../gen/program-workflow.ts";
 import type { Attempts } from "../gen/program.ts";
 import type { StartTerms } from "../gen/scenario.ts";
 import type { ClientPort } from "./callers.ts";
-import { retryMs } from "./plan.ts";
 import type { ProcessSeams } from "./worker-process.ts";
 
 const endOf: Readonly<Partial<Record<ErrorCode, EndStatus>>> = {
@@ -18,14 +17,10 @@ const endOf: Readonly<Partial<Record<ErrorCode, EndStatus>>> = {
   RUN_EXPIRED: "expired",
 };
 
-function optionsOf({
-  delayMs,
-  expiresInMs,
-  timeoutMs,
-  attempts,
-  priority,
-  mustBeNew,
-}: StartTerms): StartOptions {
+function optionsOf(
+  { delayMs, expiresInMs, timeoutMs, attempts, priority, mustBeNew }: StartTerms,
+  retryMs: number,
+): StartOptions {
   return {
     priority,
     ...(delayMs === null ? {} : { delay: delayMs }),
@@ -40,6 +35,7 @@ function optionsOf({
 export function createSimClient(
   { process, store, rng, log }: ProcessSeams,
   workflows: ReadonlyMap<Attempts, ProgramWorkflow>,
+  { retryMs }: ProgramSettings,
 ): ClientPort {
   const { clock, timers } = process;
   const storeClock = createStoreClock(clock, store);
@@ -52,7 +48,9 @@ export function createSimClient(
   };
   return {
     async start(program, key, terms) {
-      return (await client.start(workflowOf(program.attempts), program, { key, ...optionsOf(terms) })).id;
+      return (
+        await client.start(workflowOf(program.attempts), program, { key, ...optionsOf(terms, retryMs) })
+      ).id;
     },
     async startMany({ attempts, items }) {
       const given = items.map(({ program, key }) => ({ input: program, key }));

@@ -1,6 +1,6 @@
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
 import type { Execution, ProgramHost } from "../gen/program-workflow.ts";
-import type { StepEntry, Recorder } from "../hist/record.ts";
+import type { StepEntry, Recorder, UndoEntry } from "../hist/record.ts";
 import type { SimProcess } from "./sim-process.ts";
 
 /** The world outside, on which steps act: it remembers every call of every step's function, whoever made it. */
@@ -17,7 +17,7 @@ export class Ledger {
   hostFor(process: SimProcess): ProgramHost {
     const recorder = this.#recorder;
     return {
-      beginStep: (execution, { path, failures }) => {
+      beginStep: (execution, { path, failures, undo }, told) => {
         const token = `${path}#${this.#tokens++}`;
         const fails = this.#countCall(execution.run, path, process) <= failures;
         const note = (type: StepEntry["type"]): void => {
@@ -34,7 +34,21 @@ export class Ledger {
             epoch,
             attempt,
             token,
+            key: told.key,
+            stepAttempt: told.attempt,
+            isUndoable: undo !== null,
           });
+        };
+        note("invoke");
+        return { token, fails, end: () => note(fails ? "fail" : "ok") };
+      },
+      beginUndo: ({ run, epoch }, { path, undo }, { attempt: undoAttempt, ...told }) => {
+        const token = `${path}#undo${this.#tokens++}`;
+        const fails = this.#countCall(run, `undo ${path}`, process) <= (undo?.failures ?? 0);
+        const note = (type: UndoEntry["type"]): void => {
+          if (!process.isAlive) return;
+          const who = { by: "undo", type, at: recorder.now, process: process.name } as const;
+          recorder.add({ ...who, run, step: path, epoch, undoAttempt, ...told });
         };
         note("invoke");
         return { token, fails, end: () => note(fails ? "fail" : "ok") };

@@ -39,6 +39,8 @@ export interface Plan {
   readonly roots: number;
   readonly programSize: number;
   readonly crashLimit: number;
+  /** Between two attempts at a program. */
+  readonly retryMs: number;
   /** Callers begin what they do within this time. */
   readonly activeMs: number;
   /** Faults happen during this time; then the world heals. */
@@ -54,9 +56,6 @@ export interface Plan {
   /** Clocks are wrong by up to this. */
   readonly skewMs: number;
 }
-
-/** Between two attempts at a program. */
-export const retryMs = 20;
 
 export const crashPoints: readonly CrashPoint[] = [
   "claim.answered",
@@ -116,5 +115,6 @@ export function drawPlan(rng: Rng): Plan {
     },
     skewMs: rng.pick([0, 50, 7_200_000]),
     stickyRuns: rng.pick([0, 1, 1_000, 1_000]),
+    retryMs: rng.pick([20, 20, Math.floor(leaseMs / 2)]),
   };
 }

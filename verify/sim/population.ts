@@ -7,7 +7,7 @@ import type { ClientProcess } from "./callers.ts";
 import { createSimClient } from "./client-process.ts";
 import { createFaultyStore } from "./faulty-store.ts";
 import { Nemesis, type Life } from "./nemesis.ts";
-import { retryMs, type Plan } from "./plan.ts";
+import type { Plan } from "./plan.ts";
 import type { Rng } from "./rng.ts";
 import { passages, SimProcess } from "./sim-process.ts";
 import { createTenures } from "./tenures.ts";
@@ -79,7 +79,7 @@ export class Population {
     };
     const tenures = createTenures();
     const host = { ...hostFor(process), epochNow: tenures.epochOf };
-    const workflows = createProgramWorkflows(host, { crashLimit: plan.crashLimit, retryMs });
+    const workflows = createProgramWorkflows(host, plan);
     const worker = createSimWorker(seams, plan, probe, [...workflows.values()], tenures);
     const start = (): void => {
       // A process that cannot reach the store at first is started again, as a supervisor would.
@@ -96,14 +96,14 @@ export class Population {
   #startClient(seams: ProcessSeams): ClientLife {
     const { process } = seams;
     const { plan, hostFor } = this.#parts;
-    const workflows = createProgramWorkflows(hostFor(process), { crashLimit: plan.crashLimit, retryMs });
+    const workflows = createProgramWorkflows(hostFor(process), plan);
     const died = new Promise<void>((resolve) => {
       process.onKill(resolve);
     });
     return {
       process,
       stop: null,
-      client: { name: process.name, port: createSimClient(seams, workflows), died },
+      client: { name: process.name, port: createSimClient(seams, workflows, plan), died },
     };
   }
 
@@ -151,15 +151,15 @@ export class Population {
       warn: write("warn"),
       error(message, fields) {
         write("error")(message, fields);
-        if (process.isAlive && message !== runFailed)
+        if (process.isAlive && !foreseen.includes(message))
           unforeseen(`${process.name} logged an error: ${message}`, fields?.["error"]);
       },
     };
   }
 }
 
-/** What the engine logs of a run whose program lets it fail, as programs do: the history says whether it should have. */
-const runFailed = "The run has failed.";
+/** What the engine logs of a run whose program lets it fail, or not be undone: the history says whether it should have. */
+const foreseen: readonly string[] = ["The run has failed.", "A step could not be undone."];
 
 interface ClientLife extends Life {
   readonly client: ClientProcess;

@@ -1,7 +1,9 @@
 import { expect, test } from "vitest";
 import { describeViolation } from "../hist/verdict.ts";
 import { mutants } from "./mutants.ts";
+import { runtimeMutants } from "./runtime-mutants.ts";
 import { runSchedule } from "./schedule.ts";
+import { spoilRuntime } from "./spoiled-runtime.ts";
 
 /** A mutant that survives this many schedules is not found. */
 const mostSchedules = 1_000;
@@ -15,7 +17,12 @@ test("some hundred schedules keep every promise", async () => {
 });
 
 /** Seeds that once broke a promise, or were said to. */
-test.each(["20261115.9e8f45b.0.291"])("the schedule %s keeps every promise", async (seed) => {
+test.each([
+  "20261115.9e8f45b.0.291",
+  "20261115.964a5bb.0.234",
+  "20261115.964a5bb.1.112",
+  "20261115.0ceb4e2.1.31",
+])("the schedule %s keeps every promise", async (seed) => {
   const { violations } = await runSchedule(seed);
   expect(violations.map(describeViolation)).toEqual([]);
 });
@@ -41,4 +48,21 @@ test.each(mutants)(
     expect.fail(`It survived ${mostSchedules} schedules.`);
   },
   60_000,
+);
+
+test.each(runtimeMutants)(
+  "an engine in which $name is found out",
+  async ({ breaks, ...mistake }) => {
+    const simulation = await spoilRuntime(mistake);
+    try {
+      for (let i = 0; i < mostSchedules; i++) {
+        const { violations } = await simulation.runSchedule(`mutant ${i}`);
+        if (violations.some(({ invariant }) => breaks.includes(invariant))) return;
+      }
+      expect.fail(`It survived ${mostSchedules} schedules.`);
+    } finally {
+      await simulation.close();
+    }
+  },
+  120_000,
 );

@@ -8,7 +8,7 @@ import type { NewRun } from "../../packages/pawl/src/store/run-record.ts";
 import type { SnapshotRun } from "../../packages/pawl/src/store/snapshot.ts";
 import type { Store } from "../../packages/pawl/src/store/store.ts";
 import { expectEnd, findMismatch, type Surroundings } from "../gen/expect.ts";
-import { workMs, type Attempts, type Program } from "../gen/program.ts";
+import { chainOf, workMs, type Attempts, type Program } from "../gen/program.ts";
 import { generateScenario, type Scenario } from "../gen/scenario.ts";
 import type { ExpectedRun } from "../hist/check-outcomes.ts";
 import { checkHistory } from "../hist/check.ts";
@@ -17,7 +17,7 @@ import { Recorder } from "../hist/record.ts";
 import { Verdict, type Violation } from "../hist/verdict.ts";
 import { Callers } from "./callers.ts";
 import { Ledger } from "./ledger.ts";
-import { drawPlan, retryMs, type Plan } from "./plan.ts";
+import { drawPlan, type Plan } from "./plan.ts";
 import { Population } from "./population.ts";
 import { createRng, type Rng } from "./rng.ts";
 import { count, countEffects, type Tally } from "./tally.ts";
@@ -96,7 +96,7 @@ class Schedule {
       snapshot: () => this.#memory.snapshot(),
       look: (run) => lookAt(state, run),
       created: (run) => this.#noteCreated(run),
-      redriven: (run) => this.#callers.sendSignals(run, programOf(state, run).path),
+      redriven: (run) => this.#sendSignals(run, programOf(state, run)),
       claimed: (_, epoch) => {
         if (epoch > 1) population.noteTakeover();
       },
@@ -179,9 +179,13 @@ class Schedule {
   #noteCreated(run: NewRun): void {
     if (this.#runs.has(run.id)) return;
     this.#runs.add(run.id);
-    const { path } = JSON.parse(run.input?.json ?? "null") as Program;
-    this.#callers.sendSignals(run.id, path);
+    this.#sendSignals(run.id, JSON.parse(run.input?.json ?? "null") as Program);
     if (run.parent !== null) this.#callers.meddle(run.id);
+  }
+
+  /** Those for the runs that go on from it, too: they take along what is unread. */
+  #sendSignals(run: RunId, program: Program): void {
+    for (const { path } of chainOf(program)) this.#callers.sendSignals(run, path);
   }
 
   #noteFault(process: string, kind: string): void {
@@ -224,7 +228,8 @@ class Schedule {
     const once = [
       ...roots.map(({ program, terms }) => ({ ...program, attempts: terms.attempts ?? program.attempts })),
       ...(batch?.items ?? []).map(({ program }) => program),
-    ].reduce((sum, program) => sum + workMs(program, retryMs), 0);
+      ...roots.flatMap(({ rival }) => rival?.program ?? []),
+    ].reduce((sum, program) => sum + workMs(program, this.#plan.retryMs), 0);
     const waits = roots.flatMap(({ terms, reschedules, redrives }) => [
       terms.delayMs ?? 0,
       terms.timeoutMs ?? 0,

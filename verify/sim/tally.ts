@@ -1,7 +1,9 @@
+import type { EventKind } from "../../packages/pawl/src/core/event.ts";
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
 import { endStatuses } from "../../packages/pawl/src/core/run-status.ts";
+import { shortWaitMs } from "../../packages/pawl/src/runtime/steps.ts";
 import type { StoreSnapshot } from "../../packages/pawl/src/store/snapshot.ts";
-import type { Entry, StoreEntry } from "../hist/record.ts";
+import type { Entry, StoreEntry, UndoEntry } from "../hist/record.ts";
 import { callFates, crashPoints, hintFates } from "./plan.ts";
 
 /** Faults and operations by kind, and how often each took effect. */
@@ -51,6 +53,18 @@ export const operationKinds: readonly string[] = [
   "claim in another life",
   wentOn,
   "write refused to a holder from an earlier life",
+  "step tried again at once",
+  "step tried again by a parked run",
+  "undo",
+  "undo tried again",
+  "undo that failed",
+  "undo in doubt",
+  "undo of a run that failed",
+  "undo of a run that was cancelled",
+  "undo of a run that timed out",
+  "undo taken over",
+  "run that went on as another",
+  "request that lost a race",
 ];
 
 function endedAs(status: string): string {
@@ -64,6 +78,8 @@ function endedAs(status: string): string {
 /** What faults and callers led to, where it counts: the windows that they must have hit. */
 export function countEffects(tally: Tally, entries: readonly Entry[], snapshot: StoreSnapshot): void {
   const callers = new CallerTally(tally, snapshot);
+  const undos = new UndoTally(tally);
+  countFacts(tally, snapshot);
   const tenures = new Set<string>();
   for (const entry of entries) {
     if (entry.by === "delivery") {
@@ -72,11 +88,52 @@ export function countEffects(tally: Tally, entries: readonly Entry[], snapshot: 
       if (!tenures.has(tenure) && entry.index > 0) count(tally, wentOn);
       tenures.add(tenure);
     }
+    if (entry.by === "undo") undos.see(entry);
     if (entry.by !== "store") continue;
     callers.see(entry);
     if (entry.op === "sweep") count(tally, "run taken from a dead worker", entry.recovered);
     else if (entry.op === "heartbeat") count(tally, "lost claim given back", entry.returned);
     else if (entry.type === "fail") count(tally, "write refused to a zombie");
+  }
+}
+
+const kindOfFact: Readonly<Partial<Record<EventKind, string>>> = {
+  undo_completed: "undo",
+  undo_retried: "undo tried again",
+  undo_failed: "undo that failed",
+  continued: "run that went on as another",
+  withdrawn: "request that lost a race",
+};
+
+function countFacts(tally: Tally, { events }: StoreSnapshot): void {
+  for (const { kind, at, dueAt, data } of events) {
+    const counted = kindOfFact[kind];
+    if (counted !== undefined) count(tally, counted);
+    if (kind === "step_retried") {
+      const isLong = (dueAt ?? 0) - at > shortWaitMs;
+      count(tally, isLong ? "step tried again by a parked run" : "step tried again at once");
+    }
+    if (kind === "undo_began") {
+      const fate = data?.value as { readonly status: string } | undefined;
+      count(tally, `undo of a run that ${endedAs(fate?.status ?? "")}`);
+    }
+  }
+}
+
+class UndoTally {
+  readonly #tally: Tally;
+  readonly #epochs = new Map<string, number>();
+
+  constructor(tally: Tally) {
+    this.#tally = tally;
+  }
+
+  see({ type, run, key, epoch, inDoubt }: UndoEntry): void {
+    if (type !== "invoke") return;
+    if (inDoubt) count(this.#tally, "undo in doubt");
+    const id = `${run} ${key}`;
+    if ((this.#epochs.get(id) ?? epoch) !== epoch) count(this.#tally, "undo taken over");
+    this.#epochs.set(id, epoch);
   }
 }
 

@@ -27,6 +27,13 @@ export function statusOfChild(data: Payload | null): EndStatus | null {
   return data === null ? null : (JSON.parse(data.json) as StoredChildEnd).status;
 }
 
+/** The run that the parent started, as how it ended tells. */
+export function startedChild(data: Payload | null): string | null {
+  if (data === null) return null;
+  const { id, first } = JSON.parse(data.json) as StoredChildEnd;
+  return first ?? id;
+}
+
 /** Data of a `child_started` fact. */
 interface ChildStart {
   readonly id: string;

@@ -1,4 +1,4 @@
-import { describeStart } from "../core/child-end.ts";
+import { describeStart, startedChild } from "../core/child-end.ts";
 import type { RunEvent } from "../core/event.ts";
 import { describeWithdrawn } from "../core/fact.ts";
 import type { Ids, RunId } from "../core/ids.ts";
@@ -153,7 +153,7 @@ export function createAgenda(parts: AgendaParts): Agenda {
   /** Recorded even if nobody asks, as after a failed attempt: unread, it would wake the run again and again. */
   const takeChildEnd = (message: Message): void => {
     // One that lost a race may end when the next attempt has another child under its name.
-    const name = abandoned.has(message.id) ? null : message.name;
+    const name = abandoned.has(startedChild(message.data) ?? message.id) ? null : message.name;
     const request = name === null ? undefined : requests.find({ family: "child", key: name });
     if (request !== undefined) requests.close(request);
     holding.add({ kind: "child_ended", name, data: message.data, takes: inbox.take(message) });

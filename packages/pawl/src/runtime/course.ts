@@ -17,6 +17,7 @@ import { createDelivery, type Delivery } from "./delivery.ts";
 import { findDifference, type CodeEnd } from "./difference.ts";
 import { createEnding, patienceMs, type Ending, type EndingParts, type Outcome } from "./ending.ts";
 import { createFailures } from "./failures.ts";
+import { Lost } from "./holding.ts";
 import { stopError, stopOf } from "./orders.ts";
 import { createPatches, type Patches } from "./patches.ts";
 import { enterBranch, isLost } from "./race.ts";
@@ -73,6 +74,8 @@ export class Course {
   /** Counts what the code does: it asks for something, or comes to its end. */
   #moves = 0;
   #movesAtDelivery = -1;
+  /** By this process's clock: then the store is asked for its time, unless an answer has told it. */
+  #guessUntil: number | null = null;
   /** Facts up to this `seq` have been waited for in vain. */
   #givenUpSeq = 0;
   #isReplaying: boolean;
@@ -309,7 +312,10 @@ export class Course {
     const { holding, orders, steps, isReleasing } = this.#parts;
     const unasked = this.#refusal === null ? this.#delivery.firstUnasked() : null;
     if (this.#codeEnd !== null) {
-      return unasked !== null && orders.stop === null ? this.#block() : this.#ending.finish(this.#codeEnd);
+      if (unasked !== null && orders.stop === null) return this.#block();
+      // A child that lost a race would go on after the run, or in its next attempt.
+      await this.#giveUpWithdrawn(({ family }) => family === "child");
+      return this.#ending.finish(this.#codeEnd);
     }
     const next = this.#delivery.peek();
     const isNext =
@@ -427,6 +433,7 @@ export class Course {
         this.#agenda.fireTimers();
       }
     } catch (error) {
+      if (error instanceof Lost) throw error;
       return this.#ending.blockUnreadable(error);
     }
     const isSoonBusy = steps.hasShortWait && !this.#isHalted();
@@ -437,8 +444,8 @@ export class Course {
     return orders.isPaused ? this.#ending.pause() : this.#park();
   }
 
-  async #giveUpWithdrawn(): Promise<void> {
-    const withdrawn = this.#withdrawn;
+  async #giveUpWithdrawn(isMeant: (request: Request) => boolean = () => true): Promise<void> {
+    const withdrawn = this.#withdrawn.filter(isMeant);
     this.#withdrawn = [];
     for (const request of withdrawn) await this.#agenda.withdraw(request);
   }
@@ -467,7 +474,7 @@ export class Course {
 
   /** A step runs, or the code does: waits until something happens, or is due. Code that does not heed a stop is given up. */
   async #rest(): Promise<Outcome | null> {
-    const { bell, holding, orders, steps, log, watch } = this.#parts;
+    const { bell, clock, holding, orders, steps, log, watch } = this.#parts;
     if (watch !== undefined && steps.size === 0 && this.#codeEnd === null)
       watch.strayed(this.#place(), this.#lastGiven);
     if (orders.stop !== null || orders.isUndoing) {
@@ -482,7 +489,10 @@ export class Course {
       return null;
     }
     const leftMs = Math.max(1, dueAt - holding.time.estimate());
-    const rung = await bell.wait(holding.time.isKnown ? leftMs : Math.min(leftMs, longestGuessMs));
+    // However often the bell rings meanwhile.
+    this.#guessUntil ??= clock.now() + longestGuessMs;
+    const guessMs = holding.time.isKnown ? Infinity : this.#guessUntil - clock.now();
+    const rung = await bell.wait(Math.max(1, Math.min(leftMs, guessMs)));
     if (!rung) await holding.lookAtClock();
     return null;
   }

@@ -80,7 +80,7 @@ export interface Holding {
   /** Says that the code begins, where the claim has not. */
   begin(): Promise<void>;
   readInbox(): Promise<readonly Message[]>;
-  /** Asks a child of this run to stop. Does nothing where it has ended, or was asked before. */
+  /** Asks a child of this run to stop, or the run as which it went on. Does nothing where it has ended, or was asked before. */
   cancelChild(childId: RunId): Promise<void>;
   loadHistory(): Promise<readonly RunEvent[]>;
   loadInput(): Promise<Payload | null>;
@@ -409,8 +409,22 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     },
     async cancelChild(childId) {
       const data = encode({ reason: "withdrawn" });
-      const id = idForChild(childId, lease.runId);
-      await persist(() => store.tell({ id, runId: childId, topic: "cancel", data, idempotencyKey: null }));
+      for (let runId: RunId | undefined = childId; runId !== undefined;) {
+        const at: RunId = runId;
+        const message = {
+          id: idForChild(at, lease.runId),
+          runId: at,
+          topic: "cancel",
+          data,
+          idempotencyKey: null,
+        } as const;
+        const { answer } = await persist(() => store.tell(message));
+        // One that went on as another is over.
+        runId =
+          answer === "ended"
+            ? (await persist(() => store.getEnds([at]))).answer.get(at)?.chainEnd
+            : undefined;
+      }
     },
     async loadHistory() {
       const { answer } = await persist(() => store.loadHistory(lease.runId, 0));

@@ -109,6 +109,8 @@ export function createUndoing(parts: UndoingParts): Undoing {
       if (holding.isTold) inbox.fill(await holding.readInbox());
       orders.obey();
       const dueAt = steps.pasts.of(key).undoDueAt;
+      // A guess that does not come true would be waited for anew, each time that somebody tells the run something.
+      if (dueAt !== null && !holding.time.isKnown) await holding.lookAtClock();
       if (orders.isPaused) {
         orders.pause();
         const { outcome } = await park({ reason: "paused", dueAt: null, delayMs: null, wants: ["resume"] });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { ChildHandle, Context } from "../../src/runtime/context.ts";
 import { workflow } from "../../src/runtime/workflow.ts";
-import { createEngine } from "./engine.ts";
+import { createEngine, type Engine } from "./engine.ts";
 
 const options = { version: 1, crashLimit: 1_000, retry: { attempts: 1 } } as const;
 
@@ -58,6 +58,28 @@ test("a race that is lost cancels the child that ran in it", async () => {
   const [child] = await engine.list("slow");
   expect([await engine.output(id), child?.status]).toEqual(["late", "cancelled"]);
   expect(await engine.facts(id)).toContain("withdrawn slow");
+});
+
+test("a race with which the run ends cancels the child that lost it, whatever write the worker dies at", async () => {
+  const drive = async (engine: Engine): Promise<unknown> => {
+    const tested = workflow({ ...options, name: "tested" }, async (ctx) => {
+      const first = await ctx.race({ child: ctx.call(slow, 1), late: ctx.sleep("1m") });
+      return first.winner;
+    });
+    engine.register(slow, tested);
+    const id = await engine.start(tested);
+    await engine.end(id);
+    const [child] = await engine.list("slow");
+    return [await engine.output(id), (await engine.end(child!.id)).status];
+  };
+  const calm = createEngine();
+  expect(await drive(calm)).toEqual(["late", "cancelled"]);
+  for (let number = 1; number <= calm.writes(); number++) {
+    for (const when of ["before", "after"] as const) {
+      const engine = createEngine({ crashAt: (call, at) => call === number && at === when });
+      expect(await drive(engine), `${when} write ${number}`).toEqual(["late", "cancelled"]);
+    }
+  }
 });
 
 test("a race tells the step that lost to stop", async () => {

@@ -202,3 +202,51 @@ describe("continueAs", () => {
     ]);
   });
 });
+
+describe("a child that went on as another and lost a race", () => {
+  /** Its second run is in a step that takes long, and heeds nothing. */
+  const looping = (engine: Engine): Workflow<number> =>
+    workflow({ name: "child", version: 1 }, async (ctx, n: number): Promise<unknown> => {
+      await ctx.sleep("10m");
+      if (n === 0) return ctx.continueAs(1);
+      return ctx.step("work", () => engine.delay(3_600_000));
+    });
+
+  test("is asked to stop", async () => {
+    const engine = createEngine();
+    const child = looping(engine);
+    const parent = workflow({ name: "parent", version: 1 }, async (ctx) => {
+      const { winner } = await ctx.race({ child: ctx.call(child, 0), late: ctx.sleep("15m") });
+      await ctx.sleep("1h");
+      return winner;
+    });
+    engine.register(child, parent);
+    const id = await engine.start(parent);
+    await engine.end(id);
+    expect(await engine.output(id)).toBe("late");
+    const runs = await engine.list("child");
+    expect(runs.map(({ status }) => status)).toEqual(["cancelled", "completed"]);
+  });
+
+  test("does not end for the child that a new attempt has under its name", async () => {
+    const engine = createEngine();
+    const child = looping(engine);
+    const retry = { attempts: 2 } as const;
+    const parent = workflow({ name: "parent", version: 1, retry }, async (ctx) => {
+      const isFirst = ctx.run.attempt === 1;
+      const first = await ctx.race({
+        child: (inner) => inner.call(child, 0),
+        late: (inner) => inner.scope(String(ctx.run.attempt), (own) => own.sleep(isFirst ? "25m" : "9d")),
+      });
+      if (isFirst) {
+        await ctx.sleep("1s");
+        throw new Error("again");
+      }
+      return first.winner;
+    });
+    engine.register(child, parent);
+    const id = await engine.start(parent);
+    const { status } = await engine.end(id);
+    expect([status, await engine.output(id)]).toEqual(["completed", "child"]);
+  });
+});
