@@ -136,7 +136,8 @@ async function interpret(
   };
 
   const toldOf = ({ idempotencyKey, attempt }: StepContext | UndoContext): StepTold => ({
-    key: idempotencyKey.slice(run.length + 1),
+    // One that is done again after it was undone has another key; what it is called is the same.
+    key: idempotencyKey.slice(run.length + 1).replace(/#since\d+$/, ""),
     attempt,
   });
 
