@@ -256,10 +256,9 @@ export function checkWithdrawn(final: FinalState, report: Report): void {
   const check = (event: SnapshotEvent, id: RunId): void => {
     const child = chainEndOf(final, id);
     const isOver = child !== undefined && child.endedAt !== null && child.endedAt <= event.at;
-    // One that was redriven since goes on all the same.
+    // One that was redriven, whether its parent was or not, goes on all the same: it is what the operator wanted.
     const isExcused = (run: RunId): boolean =>
-      asked.has(run) ||
-      (final.events.get(run) ?? []).some(({ kind, at }) => kind === "redriven" && at >= event.at);
+      asked.has(run) || (final.events.get(run) ?? []).some(({ kind }) => kind === "redriven");
     if (!isOver && !chainFrom(final, id).some(isExcused))
       report("I8", "a child that lost a race was not asked to stop", event, child ?? null);
   };

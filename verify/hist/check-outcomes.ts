@@ -92,7 +92,9 @@ function judge(
         says: isStopped ? "a cancelled run still lives" : "a run that could end still lives",
       };
     case "cancelled":
-      return isStopped ? null : { invariant: "I14", says: "a run is cancelled that nobody cancelled" };
+      return isStopped || wasParentStopped(run, final)
+        ? null
+        : { invariant: "I14", says: "a run is cancelled that nobody cancelled" };
     case "completed": {
       const says = ends.completes ? mismatch(run.output?.value) : "a run completed that cannot";
       return says === null ? null : { invariant: "I14", says };
@@ -109,6 +111,12 @@ function judge(
     default:
       return run.status satisfies never;
   }
+}
+
+/** A parent that a sweep failed asks its children to stop as well, and no call of the store says so. */
+function wasParentStopped({ parentId }: SnapshotRun, final: FinalState): boolean {
+  const events = parentId === null ? [] : (final.events.get(parentId) ?? []);
+  return events.some(({ kind }) => kind === "failed" || kind === "cancelled" || kind === "timed_out");
 }
 
 /** Something has still to happen to it: it does not just wait for a signal. */
