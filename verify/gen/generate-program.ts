@@ -44,6 +44,8 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   let left = limits.size;
   let chainCount = 0;
   let parallelDepth = 0;
+  /** A branch that wins in one attempt may lose in the next, which then has nothing to undo its steps with. */
+  let raceDepth = 0;
   let isCatching = false;
 
   const drawChain = (depth: number, path: string, maxLength: number): Op[] => {
@@ -88,7 +90,9 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     if (isCatching && repeats) return drawStep(path);
     const count = 2 + rng.below(2);
     parallelDepth += 1;
+    raceDepth += 1;
     const chains = Array.from({ length: count }, (_, i) => drawChain(depth - 1, `${path}b${i}`, 2));
+    raceDepth -= 1;
     parallelDepth -= 1;
     if (options.chance(0.5))
       chains.push([
@@ -141,7 +145,7 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   const withOptions = (step: Pick<StepOp, "path" | "name" | "workMs" | "failures">): StepOp => {
     const retry = mayRetrySteps && options.chance(0.5) ? drawTries() : null;
     const undo =
-      mayUndo && options.chance(0.6)
+      mayUndo && options.chance(0.6) && raceDepth === 0
         ? { ...drawTries(), failures: options.pick([0, 0, 0, 1, 2, always]) }
         : null;
     const failures =
@@ -199,7 +203,15 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     const child: Program = { path: `${race}b2p`, attempts: 1, ops: [sleep], next: goesOn ? next : null };
     const quick: Op = options.chance(0.5)
       ? { kind: "sleep", path: `${race}b0.0`, ms: drawMoment() }
-      : withOptions({ path: `${race}b0.0`, name: rng.pick(stepNames), workMs: drawMoment(), failures: 0 });
+      : {
+          ...withOptions({
+            path: `${race}b0.0`,
+            name: rng.pick(stepNames),
+            workMs: drawMoment(),
+            failures: 0,
+          }),
+          undo: null,
+        };
     const chains: Op[][] = [
       [quick],
       [wait(`${race}b1.0`)],

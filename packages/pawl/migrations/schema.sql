@@ -3783,8 +3783,11 @@ begin
    order by n.key, n.place
   on conflict (shard, key) do nothing;
 
+  -- A repeated call is one though its run has passed its key on to the one that it went on as.
   select json_agg(json_build_object('id', n.id, 'owner', k.run_id, 'outcome',
            case when k.run_id = n.id then 'created'
+                when exists (select 1 from "pawl".run r
+                              where r.shard = p_shard and r.id = n.id and (r.key = n.key) is true offset 0) then 'created'
                 when n.must_be_new is not true and k.workflow = n.workflow and k.version = n.version
                      and k.input_hash is not distinct from "pawl".input_hash_v1(n.input, n.notes) then 'existing'
                 else 'conflict' end)),
@@ -3812,7 +3815,8 @@ begin
   end if;
 
   return query
-  select a.id, a.outcome, a.owner from json_to_recordset(v_answers) a (id uuid, owner uuid, outcome text);
+  select a.id, a.outcome, case when a.outcome = 'created' then a.id else a.owner end
+    from json_to_recordset(v_answers) a (id uuid, owner uuid, outcome text);
   perform "pawl".put_runs_v1(p_shard, v_now, p_runs, v_skip);
 end
 $function$;

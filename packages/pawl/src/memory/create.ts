@@ -23,7 +23,9 @@ function judge(state: State, wanted: NewRun, byKey: Map<string, NewRun>): Create
   if (wanted.key === null) return { kind: "created", id: wanted.id };
   const ownerId = state.keys.get(wanted.key);
   const owner = ownerId === undefined ? byKey.get(wanted.key) : runOf(state, ownerId);
-  if (owner === undefined || owner.id === wanted.id) {
+  // A repeated call is one though its run has passed its key on to the one that it went on as.
+  const isThere = state.runs.get(wanted.id)?.key === wanted.key;
+  if (owner === undefined || owner.id === wanted.id || isThere) {
     byKey.set(wanted.key, wanted);
     return { kind: "created", id: wanted.id };
   }
