@@ -102,20 +102,13 @@ export function createUndoCheck(lives: Lives, report: Report): UndoCheck {
     }
   };
 
-  const learnUndone = (
-    entry: Write,
-    key: string,
-    kind: "undo_completed" | "undo_failed",
-    data: string | null,
-  ): void => {
+  const learnUndone = (entry: Write, key: string, kind: "undo_completed" | "undo_failed"): void => {
     const run = runOf(entry.run);
     const step = run.steps.get(key);
     if (step === undefined) return report("I24", "what nobody did was undone", entry);
     if (run.began === null) report("I24", "a step was undone in a run that may yet complete", entry);
     if (step.undone !== null) report("I24", "a step was undone twice", step.undone.entry, entry);
-    // A step of an earlier attempt that the last one did not come by, as when another branch of a race won: it is reported.
-    const isMissing = kind === "undo_failed" && data?.includes('"UNDO_MISSING"') === true;
-    if (!isMissing && !step.undoEnds.has(kind === "undo_completed" ? "ok" : "fail"))
+    if (!step.undoEnds.has(kind === "undo_completed" ? "ok" : "fail"))
       report("I24", `${kind} was recorded of an undo that did not end so`, entry);
     step.undone = { kind, entry };
     if (kind === "undo_completed") step.effect = null;
@@ -140,7 +133,7 @@ export function createUndoCheck(lives: Lives, report: Report): UndoCheck {
     else if (kind === "step_completed") {
       const step = run.steps.get(name);
       if (step !== undefined) step.completed = { seq, token: JSON.parse(data ?? "null") as string, entry };
-    } else if (kind === "undo_completed" || kind === "undo_failed") learnUndone(entry, name, kind, data);
+    } else if (kind === "undo_completed" || kind === "undo_failed") learnUndone(entry, name, kind);
   };
 
   const checkEnd = (entry: StoreEntry & { op: "end" }): void => {
