@@ -172,6 +172,8 @@ describe("a ciphertext that somebody has", () => {
     for await (const child of pawl.listAll({ workflow: "part" }))
       await pawl.signal(child.id, String(child.input));
     await until(async () => (await run.history()).filter(({ kind }) => kind === "child_ended").length === 2);
+    // Until it is parked, its worker knows by heart what it has done.
+    await until(async () => (await run.status()) === "waiting");
     await pool.query(
       `update ${schema}.event e set data = s.data from ${schema}.event s
         where e.run_id = $1 and s.run_id = $1 and e.kind = 'child_ended' and s.kind = 'child_ended' and e.name <> s.name`,
