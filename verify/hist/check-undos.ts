@@ -35,6 +35,8 @@ interface UndoneRun {
   began: Write | null;
   /** The last completed step that was undone in this life. */
   lastUndone: { readonly seq: number; readonly entry: Write } | null;
+  /** The fact after which the present attempt began. */
+  attemptSeq: number;
   /** What was undone, and in which life. */
   readonly undoneTokens: Map<string, number>;
 }
@@ -57,6 +59,7 @@ export function createUndoCheck(lives: Lives, report: Report): UndoCheck {
         steps: new Map(),
         began: null,
         lastUndone: null,
+        attemptSeq: 0,
         undoneTokens: new Map(),
       };
       runs.set(id, run);
@@ -102,13 +105,21 @@ export function createUndoCheck(lives: Lives, report: Report): UndoCheck {
     }
   };
 
-  const learnUndone = (entry: Write, key: string, kind: "undo_completed" | "undo_failed"): void => {
+  const learnUndone = (
+    entry: Write,
+    key: string,
+    kind: "undo_completed" | "undo_failed",
+    data: string | null,
+  ): void => {
     const run = runOf(entry.run);
     const step = run.steps.get(key);
     if (step === undefined) return report("I24", "what nobody did was undone", entry);
     if (run.began === null) report("I24", "a step was undone in a run that may yet complete", entry);
     if (step.undone !== null) report("I24", "a step was undone twice", step.undone.entry, entry);
-    if (!step.undoEnds.has(kind === "undo_completed" ? "ok" : "fail"))
+    // A step of an earlier attempt that the last one did not come to: nothing is there to undo it with, and that is reported.
+    const isEarlier = (step.completed?.seq ?? 0) < run.attemptSeq;
+    const isMissing = isEarlier && data?.includes('"UNDO_MISSING"') === true;
+    if (!isMissing && !step.undoEnds.has(kind === "undo_completed" ? "ok" : "fail"))
       report("I24", `${kind} was recorded of an undo that did not end so`, entry);
     step.undone = { kind, entry };
     if (kind === "undo_completed") step.effect = null;
@@ -126,6 +137,7 @@ export function createUndoCheck(lives: Lives, report: Report): UndoCheck {
     // A write whose answer was lost is repeated.
     if (seq <= run.lastSeq) return;
     run.lastSeq = seq;
+    if (kind === "attempt_failed") run.attemptSeq = seq;
     if (kind === "undo_began") {
       if (run.began !== null) report("I24", "undoing began twice", run.began, entry);
       run.began = entry;
@@ -133,7 +145,7 @@ export function createUndoCheck(lives: Lives, report: Report): UndoCheck {
     else if (kind === "step_completed") {
       const step = run.steps.get(name);
       if (step !== undefined) step.completed = { seq, token: JSON.parse(data ?? "null") as string, entry };
-    } else if (kind === "undo_completed" || kind === "undo_failed") learnUndone(entry, name, kind);
+    } else if (kind === "undo_completed" || kind === "undo_failed") learnUndone(entry, name, kind, data);
   };
 
   const checkEnd = (entry: StoreEntry & { op: "end" }): void => {
@@ -156,6 +168,7 @@ export function createUndoCheck(lives: Lives, report: Report): UndoCheck {
     const run = runOf(id);
     run.began = null;
     run.lastUndone = null;
+    run.attemptSeq = run.lastSeq + 1;
     for (const [key, step] of run.steps) {
       if (step.undone?.kind === "undo_completed") run.steps.delete(key);
       step.undone = null;

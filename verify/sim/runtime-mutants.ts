@@ -36,13 +36,6 @@ export const runtimeMutants: readonly RuntimeMutant[] = [
     wrong: "return false;",
   },
   {
-    name: "a run that is stopped between two attempts is not undone",
-    breaks: ["I24"],
-    file: "runtime/course.ts",
-    right: "isOver && !this.#ending.isUndoExpected",
-    wrong: "isOver",
-  },
-  {
     name: "a redriven run keeps the results of what was undone",
     breaks: ["I24"],
     file: "core/present-life.ts",
