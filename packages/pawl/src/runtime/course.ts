@@ -424,11 +424,13 @@ export class Course {
     orders.obey();
     if (orders.stop === null) steps.beginIntended();
     try {
-      if (!this.#isHalted()) await this.#agenda.takeMessages();
+      if (!this.#isHalted()) {
+        await this.#agenda.takeMessages();
+        await this.#giveUpWithdrawn();
+      }
       // The code may have come to its end meanwhile, and then nothing begins any more.
       if (this.#codeEnd !== null) return null;
       if (!this.#isHalted()) {
-        await this.#giveUpWithdrawn();
         this.#agenda.issue();
         this.#agenda.fireTimers();
       }

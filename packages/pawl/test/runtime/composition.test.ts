@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import type { ChildHandle, Context } from "../../src/runtime/context.ts";
 import { workflow } from "../../src/runtime/workflow.ts";
 import { createEngine, type Engine } from "./engine.ts";
+import { createGate } from "./gate.ts";
 
 const options = { version: 1, crashLimit: 1_000, retry: { attempts: 1 } } as const;
 
@@ -270,4 +271,28 @@ test("a step whose function uses the workflow's context fails, and says why", as
     code: "NESTED_REQUEST",
     message: expect.stringContaining('step "outer" asks for step "inner"'),
   });
+});
+
+test("nothing begins any more if the code comes to its end while a child that lost is being cancelled", async () => {
+  const engine = createEngine();
+  engine.register(slow);
+  const called: string[] = [];
+  const gate = createGate();
+  const { tell } = engine.store;
+  Object.assign(engine.store, {
+    tell: async (...args: Parameters<typeof tell>) => {
+      gate.open();
+      await engine.store.now();
+      return tell(...args);
+    },
+  });
+  const tested = workflow({ ...options, name: "tested" }, async (ctx) => {
+    await ctx.race({ child: ctx.call(slow, 1), late: ctx.sleep("1m") });
+    void ctx.step("forgotten", () => called.push("forgotten"));
+    await gate.opened;
+    return "over";
+  });
+  const id = await engine.start(tested);
+  await engine.end(id);
+  expect([await engine.output(id), called]).toEqual(["over", []]);
 });
