@@ -1,3 +1,4 @@
+import type { RunId } from "./ids.ts";
 import type { Payload } from "./json.ts";
 import { placeOfError, placeOfOutput } from "./payload-codec.ts";
 import type { Payloads } from "./payloads.ts";
@@ -76,4 +77,12 @@ export function readChildEnd(data: Payload, childId: string | null, payloads: Pa
         ? null
         : (payloads.decodeParsed(end.error, notes.error ?? null, placeOfError(sealedFor)) as RecordedError),
   };
+}
+
+/**
+ * The message by which a parent asks its child to stop, because it ends or because the child lost a race: repeated, it is
+ * the same. As `cancel_from_parent_v1` makes it.
+ */
+export function cancelFromParentId(childId: RunId, parentId: RunId): string {
+  return childId.slice(0, -12) + parentId.slice(-12);
 }

@@ -1,5 +1,5 @@
 import type { RunEvent } from "./event.ts";
-import { idsOf, isFailure, isFinalFailure, meaningOf } from "./fact.ts";
+import { idsOf, isFailure, isFinalFailure, meaningOf, requestId } from "./fact.ts";
 import { handledFailures } from "./failed-attempt.ts";
 
 /** The fact after which the present attempt began; that of a fork's source, where the fork has made none of its own. */
@@ -39,6 +39,6 @@ export function withoutOpenFailures(history: readonly RunEvent[]): readonly RunE
   if (failedAt.size === 0) return history;
   return history.filter((event) => {
     const meaning = meaningOf(event);
-    return meaning === null || event.seq > (failedAt.get(`${meaning.family} ${meaning.key}`) ?? 0);
+    return meaning === null || event.seq > (failedAt.get(requestId(meaning)) ?? 0);
   });
 }

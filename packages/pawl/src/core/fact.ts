@@ -76,9 +76,15 @@ export function meaningOf({
   }
 }
 
+/** A request among all of a run's: a key alone does not say what was asked for. */
+export function requestId({ family, key }: Pick<FactMeaning, "family" | "key">): string {
+  return `${family} ${key}`;
+}
+
 /** What is begun anew when this is set aside: a child that failed is started again, though its start did not fail. */
 export function idsOf({ family, key }: Pick<FactMeaning, "family" | "key">): readonly string[] {
-  return family === "child" ? [`child ${key}`, `start ${key}`] : [`${family} ${key}`];
+  const families = family === "child" ? (["child", "start"] as const) : [family];
+  return families.map((each) => requestId({ family: each, key }));
 }
 
 /** A step or child that failed. */

@@ -1,6 +1,6 @@
 import { attemptBegan, withoutOpenFailures } from "./earlier-attempts.ts";
 import type { EventKind, RunEvent } from "./event.ts";
-import { isFailure, meaningOf } from "./fact.ts";
+import { isFailure, meaningOf, requestId } from "./fact.ts";
 import type { Payload } from "./json.ts";
 import { presentLife } from "./present-life.ts";
 import { requestKey } from "./request-key.ts";
@@ -144,7 +144,7 @@ function isAnswer(event: RunEvent): boolean {
 
 function requestOf(event: RunEvent): string {
   const meaning = meaningOf(event);
-  return meaning === null ? "" : `${meaning.family} ${meaning.key}`;
+  return meaning === null ? "" : requestId(meaning);
 }
 
 /** What happened to a run rather than in its code. */

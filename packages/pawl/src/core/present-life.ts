@@ -1,5 +1,5 @@
 import type { EventKind, RunEvent } from "./event.ts";
-import { idsOf, isFailure, meaningOf } from "./fact.ts";
+import { idsOf, isFailure, meaningOf, requestId } from "./fact.ts";
 
 /**
  * A run that was redriven has forgotten what it was told to do in an earlier life, and what came of that, but not what it
@@ -71,5 +71,5 @@ function withoutStops(past: readonly RunEvent[]): readonly RunEvent[] {
 
 function idOf(event: RunEvent): string | null {
   const meaning = meaningOf(event);
-  return meaning === null ? null : `${meaning.family} ${meaning.key}`;
+  return meaning === null ? null : requestId(meaning);
 }

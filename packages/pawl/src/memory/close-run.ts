@@ -1,7 +1,8 @@
+import { cancelFromParentId } from "../core/child-end.ts";
 import type { RunId } from "../core/ids.ts";
 import type { EndStatus } from "../core/run-status.ts";
 import type { RunEnd } from "../store/run-record.ts";
-import { cancelFromParentId, replaceMessage } from "./inbox.ts";
+import { replaceMessage } from "./inbox.ts";
 import { leaveRooms } from "./rooms.ts";
 import { runOf, type Run, type State } from "./state.ts";
 

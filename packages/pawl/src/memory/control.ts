@@ -1,17 +1,11 @@
 import { cancelError } from "../core/cancel-error.ts";
+import { cancelFromParentId } from "../core/child-end.ts";
 import type { RunId } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
 import type { Rescheduling, RunEnd } from "../store/run-record.ts";
 import type { RedriveAnswer, RedriveTerms } from "../store/store.ts";
 import { closeRun, tellParent } from "./close-run.ts";
-import {
-  cancelFromParentId,
-  dismissMessage,
-  hasUnread,
-  putMessage,
-  removeMessage,
-  takeMessage,
-} from "./inbox.ts";
+import { dismissMessage, hasUnread, putMessage, removeMessage, takeMessage } from "./inbox.ts";
 import { errorCodeOf } from "./read.ts";
 import { appendEvent } from "./record.ts";
 import { earliest, moveToParked, moveToReady, numbersOf } from "./rooms.ts";

@@ -1,4 +1,3 @@
-import type { RunId } from "../core/ids.ts";
 import type { Message } from "../store/message.ts";
 import { compareText } from "./sorted-list.ts";
 import type { InboxMessage, Run, State } from "./state.ts";
@@ -74,11 +73,6 @@ export function dismissMessage(state: State, run: Run, id: string): void {
   takeMessage(state, run, id, 0);
   const message = run.inbox.get(id);
   if (message !== undefined) message.takenSeq = 0;
-}
-
-/** The message by which a run that is stopped or fails cancels its child. */
-export function cancelFromParentId(childId: RunId, parentId: RunId): string {
-  return childId.slice(0, -12) + parentId.slice(-12);
 }
 
 /** Oldest first. */

@@ -1,6 +1,6 @@
 import { attemptBegan, withoutOpenFailures } from "../core/earlier-attempts.ts";
 import type { RunEvent } from "../core/event.ts";
-import { meaningOf, type FactMeaning } from "../core/fact.ts";
+import { meaningOf, requestId, type FactMeaning } from "../core/fact.ts";
 import { createSeqHeap } from "./seq-heap.ts";
 
 export type RequestId = Pick<FactMeaning, "family" | "key">;
@@ -47,8 +47,8 @@ export function createDelivery(history: readonly RunEvent[]): Delivery {
   const unmet = new Set<Entry>();
   let firstExpected = 0;
 
-  const entryOf = ({ family, key }: RequestId): Entry => {
-    const id = `${family} ${key}`;
+  const entryOf = (request: RequestId): Entry => {
+    const id = requestId(request);
     const there = entries.get(id);
     if (there !== undefined) return there;
     const entry: Entry = { answer: null, marks: [], isAsked: false };
@@ -71,7 +71,7 @@ export function createDelivery(history: readonly RunEvent[]): Delivery {
 
   /** Code that has a handle to a child may never ask how it ended, or do so late. */
   const isOptional = ({ kind, name }: RunEvent): boolean =>
-    kind === "child_ended" && name !== null && entries.has(`start ${name}`);
+    kind === "child_ended" && name !== null && entries.has(requestId({ family: "start", key: name }));
 
   const boundary = attemptBegan(history);
   for (const event of withoutOpenFailures(history)) {

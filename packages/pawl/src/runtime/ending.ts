@@ -6,23 +6,17 @@ import type { RunEvent } from "../core/event.ts";
 import { describeFailedAttempt } from "../core/failed-attempt.ts";
 import type { Ids } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
-import type { Log } from "../core/log.ts";
 import { placeOfError, placeOfEvent, placeOfInput, placeOfOutput } from "../core/payload-codec.ts";
-import type { Payloads } from "../core/payloads.ts";
-import type { Random } from "../core/random.ts";
 import { describeError, revive } from "../core/recorded-error.ts";
-import type { ClaimedRun, Continuation } from "../store/lease.ts";
+import type { Continuation } from "../store/lease.ts";
 import type { RunEnd } from "../store/run-record.ts";
 import { earliest } from "./agenda.ts";
-import type { Bell } from "./bell.ts";
 import type { ContinuationTerms } from "./continue-as.ts";
 import type { CodeEnd, Difference } from "./difference.ts";
 import { errorOf, type Fate } from "./fate.ts";
-import type { Holding, ParkTerms } from "./holding.ts";
-import type { Inbox } from "./inbox.ts";
+import type { ParkTerms } from "./holding.ts";
 import { planNextAttempt } from "./next-attempt.ts";
-import { stopError, type Orders, type Stop } from "./orders.ts";
-import type { Steps } from "./steps.ts";
+import { stopError, type Stop } from "./orders.ts";
 import { createUndoing, type UndoingParts } from "./undoing.ts";
 import type { Workflow } from "./workflow.ts";
 
@@ -49,24 +43,12 @@ export interface Ending {
   pause(): Promise<Outcome | null>;
 }
 
-export interface EndingParts extends Omit<UndoingParts, "absorb"> {
-  readonly claimed: ClaimedRun;
+export interface EndingParts extends UndoingParts {
   readonly workflow: Workflow;
-  readonly history: readonly RunEvent[];
-  readonly holding: Holding;
-  readonly inbox: Inbox;
-  readonly orders: Orders;
-  readonly steps: Steps;
-  readonly bell: Bell;
   readonly clock: Clock;
   readonly ids: Ids;
-  readonly random: Random;
-  readonly log: Log;
-  readonly payloads: Payloads;
   /** Failures that the code had dealt with when it threw this. */
   readonly handledFailures: (thrown: unknown) => readonly number[];
-  /** Takes note of facts that are in the history now, for a run that is still held. */
-  readonly absorb: (events: readonly RunEvent[]) => void;
 }
 
 const firstBlockMs = 5_000;

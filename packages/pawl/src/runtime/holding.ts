@@ -1,4 +1,5 @@
 import { backOffMs } from "../core/back-off.ts";
+import { cancelFromParentId } from "../core/child-end.ts";
 import type { Clock } from "../core/clock.ts";
 import { encode } from "../core/codec.ts";
 import type { CrashPoint, Probe } from "../core/crash-point.ts";
@@ -412,7 +413,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       for (let runId: RunId | undefined = childId; runId !== undefined;) {
         const at: RunId = runId;
         const message = {
-          id: idForChild(at, lease.runId),
+          id: cancelFromParentId(at, lease.runId),
           runId: at,
           topic: "cancel",
           data,
@@ -485,11 +486,6 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     },
     assertHeld,
   };
-}
-
-/** The parent's one message to its child that it should stop: repeated, it is the same. As `cancel_children_v1` makes it. */
-function idForChild(childId: RunId, parentId: RunId): string {
-  return childId.slice(0, 24) + parentId.slice(-12);
 }
 
 interface Gathered {

@@ -1,3 +1,4 @@
+import { requestId } from "../core/fact.ts";
 import { updateName } from "../core/request-key.ts";
 import type { Topic } from "../store/message.ts";
 import type { RequestId } from "./delivery.ts";
@@ -36,8 +37,6 @@ export function createRequests(): Requests {
   let held: Request[] = [];
   let inBackground = 0;
 
-  const idOf = ({ family, key }: RequestId): string => `${family} ${key}`;
-
   const forget = (request: Request): void => {
     children.delete(request);
     if ("dueAt" in request) timed.delete(request);
@@ -53,7 +52,7 @@ export function createRequests(): Requests {
       return unsettled.size - inBackground;
     },
     add(request) {
-      unsettled.set(idOf(request), request);
+      unsettled.set(requestId(request), request);
       if (request.state === "held") held.push(request);
       if (request.family === "child") children.add(request);
       if (request.family === "sleep" || request.family === "wait") timed.add(request);
@@ -62,7 +61,7 @@ export function createRequests(): Requests {
       const topic = topicOf(request);
       waits.set(topic, (waits.get(topic) ?? new Set()).add(request));
     },
-    find: (id) => unsettled.get(idOf(id)),
+    find: (id) => unsettled.get(requestId(id)),
     all: () => [...unsettled.values()],
     takeHeld() {
       const taken = held.filter(({ state }) => state === "held");
@@ -86,7 +85,7 @@ export function createRequests(): Requests {
       request.state = "settled";
       forget(request);
       leaveBranch(request);
-      if (unsettled.delete(idOf(request)) && request.family === "update") inBackground -= 1;
+      if (unsettled.delete(requestId(request)) && request.family === "update") inBackground -= 1;
     },
   };
 }

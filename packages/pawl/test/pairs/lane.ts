@@ -3,6 +3,7 @@ import type pg from "pg";
 import { bindSchema, schemaName, type SchemaName } from "../../src/postgres/schema-name.ts";
 import type { StoreSnapshot } from "../../src/store/snapshot.ts";
 import { createPostgresHarness, type PostgresHarness } from "../postgres/harness.ts";
+import { storeTables } from "../postgres/store-tables.ts";
 import { testClockSql } from "../postgres/test-clock.ts";
 import { createSession, type Session } from "./session.ts";
 
@@ -24,20 +25,6 @@ export interface Lane {
   ): Promise<"over" | "blocked">;
   close(): Promise<void>;
 }
-
-const tables = [
-  "run",
-  "ready",
-  "lease",
-  "parked",
-  "event",
-  "inbox",
-  "key",
-  "worker",
-  "queue",
-  "stopped",
-  "tag",
-];
 
 /** Restoring leaves dead rows behind, which every look steps over. */
 const restoresPerVacuum = 200;
@@ -62,7 +49,7 @@ export async function createLane(url: string, name: string): Promise<Lane> {
     },
     async restore() {
       if (++restores % restoresPerVacuum === 0) {
-        await observer.query(bind(`vacuum ${tables.map((table) => `{schema}.${table}`).join(", ")}`));
+        await observer.query(bind(`vacuum ${storeTables.map((table) => `{schema}.${table}`).join(", ")}`));
       }
       await observer.query({ name: "restore", text: bind("select {schema}.test_restore()") });
     },
@@ -97,7 +84,7 @@ async function savedTablesSql(client: pg.PoolClient, schema: SchemaName): Promis
        join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and a.attgenerated = ''
       where c.relnamespace = $1::regnamespace and c.relname = any ($2)
       group by c.relname`,
-    [schema.quoted, tables],
+    [schema.quoted, storeTables],
   );
   const copy = (table: string, columns: string, from: string, to: string): string =>
     `delete from {schema}.${to}${table}; insert into {schema}.${to}${table} (${columns}) select ${columns} from {schema}.${from}${table};`;

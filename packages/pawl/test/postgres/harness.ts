@@ -7,6 +7,7 @@ import { systemRandom } from "../../src/system/system-random.ts";
 import { systemTimers } from "../../src/system/system-timers.ts";
 import type { StoreHarness } from "../conformance/harness.ts";
 import { takeSnapshot } from "./snapshot.ts";
+import { storeTables } from "./store-tables.ts";
 import { advanceTestClock, createTestClock, testClockSql } from "./test-clock.ts";
 
 export interface PostgresHarness extends StoreHarness {
@@ -15,22 +16,6 @@ export interface PostgresHarness extends StoreHarness {
   /** Removes every row, so that the next test begins with an empty store. */
   clear(): Promise<void>;
 }
-
-const tables = [
-  "run",
-  "ready",
-  "lease",
-  "parked",
-  "event",
-  "inbox",
-  "key",
-  "worker",
-  "worker_sample",
-  "queue",
-  "stopped",
-  "stream",
-  "tag",
-];
 
 /** A migrated schema whose clock stands still, in this database. */
 export async function createPostgresHarness(
@@ -67,7 +52,7 @@ export async function createPostgresHarness(
       await pool.query(sql(text), [queue, paused]);
     },
     async clear() {
-      await pool.query(sql(tables.map((table) => `truncate {schema}.${table}`).join("; ")));
+      await pool.query(sql(storeTables.map((table) => `truncate {schema}.${table}`).join("; ")));
     },
     async close() {
       await store.close();

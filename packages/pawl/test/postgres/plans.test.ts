@@ -9,24 +9,12 @@ import { fillTables } from "./bulk.ts";
 import { type CallCost, costOfCall } from "./call-cost.ts";
 import { forgetStatistics } from "./forget-statistics.ts";
 import { type MeasuredCall, measuredCalls } from "./measured-calls.ts";
+import { storeTables } from "./store-tables.ts";
 
 /** A million rows that no measured call has anything to do with. Leases are held in both, so that only the rest differs. */
 const full = { finished: 400_000, parked: 300_000, unclaimable: 300_000, held: 2_000 };
 const empty = { finished: 0, parked: 0, unclaimable: 0, held: 2_000 };
 
-const tables = [
-  "run",
-  "ready",
-  "lease",
-  "parked",
-  "event",
-  "inbox",
-  "key",
-  "worker",
-  "stopped",
-  "tag",
-  "stream",
-];
 const calls = Object.entries(measuredCalls);
 const claims = calls.filter(([name]) => name.startsWith("claim"));
 const fewItems = 1;
@@ -65,7 +53,7 @@ async function createSite(name: string): Promise<Site> {
     random: systemRandom,
   });
   await store.migrate();
-  for (const table of tables) {
+  for (const table of storeTables) {
     await pool.query(`alter table ${name}.${table} set (autovacuum_enabled = off)`);
   }
   return { schema: schemaName(name), store };
@@ -138,7 +126,7 @@ beforeAll(async () => {
   staleConnection = await connect();
   await measureAll(staleConnection, site);
   // Pages without a row: the statistics then say that there never is one, however many pages there are.
-  for (const table of tables) await pool.query(`delete from ${site.schema.quoted}.${table}`);
+  for (const table of storeTables) await pool.query(`delete from ${site.schema.quoted}.${table}`);
   await pool.query("analyze");
   oldConnection = await connect();
   await measureAll(oldConnection, site);
@@ -212,7 +200,7 @@ describe("with a million rows in the tables", { timeout: 60_000 }, () => {
     perhapsUnlucky,
     async () => {
       await pool.query("analyze");
-      await pool.query(`truncate ${tables.map((table) => `${site.schema.quoted}.${table}`).join(", ")}`);
+      await pool.query(`truncate ${storeTables.map((table) => `${site.schema.quoted}.${table}`).join(", ")}`);
       await fillTables(pool, site.schema, empty);
       await expectCheap(await connect());
     },

@@ -278,12 +278,12 @@ test("nothing begins any more if the code comes to its end while a child that lo
   engine.register(slow);
   const called: string[] = [];
   const gate = createGate();
-  const { tell } = engine.store;
+  const store = { ...engine.store };
   Object.assign(engine.store, {
-    tell: async (...args: Parameters<typeof tell>) => {
+    tell: async (...args: Parameters<typeof store.tell>) => {
       gate.open();
-      await engine.store.now();
-      return tell(...args);
+      await store.now();
+      return store.tell(...args);
     },
   });
   const tested = workflow({ ...options, name: "tested" }, async (ctx) => {

@@ -1,26 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { createClient, type Client } from "../../src/client/client.ts";
 import type { Payload } from "../../src/core/json.ts";
-import { silentLog } from "../../src/core/log.ts";
-import { createSeededRandom } from "../../src/core/seeded-random.ts";
 import type { CompletionId, Transactor } from "../../src/core/transactor.ts";
 import { workflow } from "../../src/runtime/workflow.ts";
-import { createStoreClock } from "../../src/store/store-clock.ts";
+import { clientOf } from "./client-of.ts";
 import { createEngine, type Engine } from "./engine.ts";
 import { createGate } from "./gate.ts";
-
-function clientOf(engine: Engine): Client {
-  const { store, clock } = engine;
-  return createClient({
-    store,
-    clock,
-    storeClock: createStoreClock(clock, store),
-    ids: { next: () => engine.nextId() },
-    random: createSeededRandom("caller"),
-    timers: { after: () => () => {} },
-    log: silentLog,
-  });
-}
 
 const once = { version: 1, retry: { attempts: 1 } } as const;
 

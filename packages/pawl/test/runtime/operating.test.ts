@@ -1,25 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { createClient, type Client } from "../../src/client/client.ts";
-import { silentLog } from "../../src/core/log.ts";
-import { createSeededRandom } from "../../src/core/seeded-random.ts";
 import { workflow } from "../../src/runtime/workflow.ts";
-import { createStoreClock } from "../../src/store/store-clock.ts";
+import { clientOf } from "./client-of.ts";
 import { exploreCrashes } from "./crash-explorer.ts";
 import type { Engine } from "./engine.ts";
-
-/** A caller of this engine's store. */
-function clientOf(engine: Engine): Client {
-  const { store, clock } = engine;
-  return createClient({
-    store,
-    clock,
-    storeClock: createStoreClock(clock, store),
-    ids: { next: () => engine.nextId() },
-    random: createSeededRandom("caller"),
-    timers: { after: () => () => {} },
-    log: silentLog,
-  });
-}
 
 const child = workflow({ name: "child", version: 1 }, async (ctx) => {
   await ctx.sleep("1s");
