@@ -1,0 +1,55 @@
+import { describeViolation, type Violation } from "./hist/verdict.ts";
+
+/** What a stage is asked to do. */
+export interface StageTask {
+  /** Everything that is left to chance follows from it. */
+  readonly seed: string;
+  /** About how long it may take. */
+  readonly seconds: number;
+  /** The seed is that of one failure: nothing else is run. */
+  readonly isRepeat: boolean;
+}
+
+/** A promise that was broken, or a test that proved nothing. */
+export interface StageFailure {
+  readonly violations: readonly Violation[];
+  /** Shows it again; null where chance has no part in it. */
+  readonly seed: string | null;
+}
+
+export interface StageReport {
+  /** Faults and operations, and how often each took effect. */
+  readonly landed: ReadonlyMap<string, number>;
+  /** What it measured, a line for each. */
+  readonly figures: readonly string[];
+  readonly failures: readonly StageFailure[];
+}
+
+/** One way of looking for a broken promise. */
+export interface Stage {
+  /** Also of the profile that is this stage alone. */
+  readonly name: string;
+  run(task: StageTask): Promise<StageReport>;
+}
+
+/** A test that could not have failed has failed. */
+export function provesNothing(says: string): StageFailure {
+  return { violations: [{ invariant: "Proof", says, witness: [] }], seed: null };
+}
+
+export function describeReport({ landed, figures, failures }: StageReport, stage: string): string {
+  const counts = [...landed]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([kind, times]) => `${String(times).padStart(9)}  ${kind}`);
+  return [...counts, ...figures, ...failures.map((failure) => describeFailure(failure, stage))].join("\n");
+}
+
+function describeFailure({ violations, seed }: StageFailure, stage: string): string {
+  const described = violations.map(describeViolation);
+  if (seed === null) return described.join("\n");
+  const broken = [...new Set(violations.map(({ invariant }) => invariant))].join(", ");
+  return [
+    ...described,
+    `Seed ${seed} breaks ${broken}. To see it again:\n\n    npm run verify -- --profile ${stage} --seed ${seed}\n`,
+  ].join("\n");
+}
