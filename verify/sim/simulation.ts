@@ -1,5 +1,5 @@
 import { fork } from "node:child_process";
-import { provesNothing, type Stage, type StageFailure, type StageReport, type StageTask } from "../stage.ts";
+import { provesNothing, type Stage, type StageFailure, type StageReport } from "../stage.ts";
 import type { BatchReport } from "./batch.ts";
 import { runSchedule } from "./schedule.ts";
 import { count, faultKinds, operationKinds, type Tally } from "./tally.ts";
