@@ -55,6 +55,10 @@ export interface ProgramHost {
   beginStep(execution: Execution, op: StepOp, told: StepTold): StepCall;
   beginUndo(execution: Execution, op: StepOp, told: UndoTold): StepCall;
   work(ms: number): Promise<void>;
+  /** Whether its code is the one since the change. Default: it is. */
+  readonly isChanged?: boolean;
+  /** Which side of a patch the code was told to take. */
+  patched?(execution: Execution, id: string, isNew: boolean): void;
   /** Begins the transactions of a library in this database. */
   transactorOf?(database: Exclude<Database, "own">): Transactor<Transaction>;
   asked(execution: Execution, step: string, waitMs: number): void;
@@ -89,6 +93,9 @@ export function createProgramWorkflows(
 
 /** Writes down in the transaction itself which call of which step was in it. */
 const insertEffect = "insert into effect (run, step, key, token) values ($1, $2, $3, $4)";
+
+/** With this the scopes begin of what a change has brought. */
+export const newSide = "new";
 
 /** How a run ended that did not complete. */
 const stops = ["RUN_FAILED", "RUN_CANCELLED", "RUN_TIMED_OUT", "RUN_EXPIRED"] as const;
@@ -242,6 +249,16 @@ async function interpret(
               : performChain(chain, ctx),
           ),
         );
+      case "patch": {
+        // Each side has names of its own: nothing of one is taken for the other.
+        const isNew = host.isChanged !== false && ctx.patch(op.path);
+        if (host.isChanged !== false) host.patched?.(execution, op.path, isNew);
+        const side = `${isNew ? newSide : "old"} ${op.path}`;
+        return {
+          isNew,
+          values: await ctx.scope(side, (inner) => performChain(op.chains[isNew ? 1 : 0], inner)),
+        };
+      }
       case "race": {
         const racer = (chain: readonly Op[]) => (inner: Context) => performChain(chain, inner);
         return ctx.race(Object.fromEntries(op.chains.map((chain, index) => [String(index), racer(chain)])));

@@ -37,6 +37,8 @@ export type Op =
     }
   /** `ctx.race` over chains. */
   | { readonly kind: "race"; readonly path: string; readonly chains: readonly (readonly Op[])[] }
+  /** What a change put in the place of something else: the chain from before it, and the one since. Its id is its path. */
+  | { readonly kind: "patch"; readonly path: string; readonly chains: readonly [before: Chain, since: Chain] }
   /** `try`/`catch` around its body. */
   | { readonly kind: "try"; readonly path: string; readonly body: readonly Op[] }
   | { readonly kind: "throw"; readonly path: string };
@@ -47,6 +49,8 @@ export type Op =
  */
 export const databases = ["own", "library", "foreign"] as const;
 export type Database = (typeof databases)[number];
+
+type Chain = readonly Op[];
 
 /** How often something is tried, and the pause in between. */
 export interface Tries {

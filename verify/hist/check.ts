@@ -12,6 +12,7 @@ import {
 import { createLeaseCheck } from "./check-leases.ts";
 import { createMessageCheck } from "./check-messages.ts";
 import { checkOutcomes, type ExpectedRun } from "./check-outcomes.ts";
+import { createPatchCheck } from "./check-patches.ts";
 import { checkReschedule, checkRooms, checkSweep } from "./check-rooms.ts";
 import { createStartCheck } from "./check-starts.ts";
 import { createStepCheck } from "./check-steps.ts";
@@ -46,6 +47,7 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
   const times = createTimeCheck(final, report);
   const cancels = createCancelCheck(lives, report);
   const undos = createUndoCheck(lives, report);
+  const patches = createPatchCheck(report);
   const effects = createEffectCheck(final, report);
 
   for (const entry of entries) {
@@ -58,8 +60,12 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
       case "step":
         steps.step(entry);
         effects.step(entry);
+        patches(entry);
         undos.step(entry);
         cancels(entry);
+        break;
+      case "patch":
+        patches(entry);
         break;
       case "effect":
         effects.see(entry);
@@ -85,6 +91,7 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
         undos.store(entry);
         messages.store(entry);
         cancels(entry);
+        patches(entry);
         checkSweep(entry, report);
         checkReschedule(entry, report);
         break;

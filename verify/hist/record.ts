@@ -17,6 +17,7 @@ export type Entry =
   | EffectEntry
   | UndoEntry
   | AskEntry
+  | PatchEntry
   | DeliveryEntry
   | StoreEntry
   | FaultEntry;
@@ -102,6 +103,15 @@ export interface AskEntry extends Observed {
   readonly step: string;
   readonly epoch: number;
   readonly waitMs: number;
+}
+
+/** Workflow code asked on which side of a patch it is. */
+export interface PatchEntry extends Observed {
+  readonly by: "patch";
+  readonly run: RunId;
+  readonly epoch: number;
+  readonly id: string;
+  readonly isNew: boolean;
 }
 
 /** A result or error handed to workflow code by whatever it awaited. */

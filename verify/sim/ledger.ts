@@ -62,6 +62,10 @@ export class Ledger {
         if (!process.isAlive) return;
         recorder.add({ by: "ask", at: recorder.now, process: process.name, run, step, epoch, waitMs });
       },
+      patched: ({ run, epoch }: Execution, id, isNew) => {
+        if (!process.isAlive) return;
+        recorder.add({ by: "patch", at: recorder.now, process: process.name, run, epoch, id, isNew });
+      },
       delivered: ({ run, epoch }: Execution, step, index, type, value) => {
         if (!process.isAlive) return;
         const who = process.name;

@@ -70,11 +70,28 @@ export class Population {
       if (atPoint === "crash") nemesis.kill(`crash at ${point}`);
       else nemesis.pause(`pause at ${point}`, plan.leaseMs * chance.between(1, 4));
     };
-    const nemesis: Nemesis<Life> = this.#haunt(name, (seams) => this.#startWorker(seams, reach));
+    const deploys = plan.isDeployed ? this.#drawDeploys(name) : [];
+    const isChanged = (): boolean =>
+      !plan.isDeployed || deploys.filter((at) => at <= world.nowMs).length % 2 > 0;
+    const nemesis: Nemesis<Life> = this.#haunt(name, (seams) => this.#startWorker(seams, reach, isChanged()));
     this.#workers.push(nemesis);
+    for (const at of deploys) world.after(at - world.nowMs, () => nemesis.replace("deploy"));
   }
 
-  #startWorker(seams: ProcessSeams, reach: Probe): Life {
+  /**
+   * When the worker's code is changed, and perhaps back for a while. The last old one goes once nothing that it said is
+   * still on its way: the new one then looks after what does not fit old code.
+   */
+  #drawDeploys(name: string): readonly number[] {
+    const { rng, plan, healAtMs, world } = this.#parts;
+    const chance = rng.fork(`${name} deploys`);
+    const count = chance.chance(0.3) ? 3 : 1;
+    const drawn = Array.from({ length: count }, () => world.nowMs + chance.next() * plan.faultMs);
+    const last = healAtMs + 2 * plan.latencyMs + 1;
+    return (name === "w0" ? [last, ...drawn.slice(1)] : drawn).toSorted((a, b) => a - b);
+  }
+
+  #startWorker(seams: ProcessSeams, reach: Probe, isChanged: boolean): Life {
     const { plan, hostFor, unforeseen } = this.#parts;
     const { process } = seams;
     const probe: Probe = (point) => {
@@ -82,7 +99,7 @@ export class Population {
     };
     const tenures = createTenures();
     const { transactorOf } = seams.transactions;
-    const host = { ...hostFor(process), epochNow: tenures.epochOf, transactorOf };
+    const host = { ...hostFor(process), epochNow: tenures.epochOf, transactorOf, isChanged };
     const workflows = createProgramWorkflows(host, plan);
     const worker = createSimWorker(seams, plan, probe, [...workflows.values()], tenures);
     const start = (): void => {
@@ -160,15 +177,19 @@ export class Population {
       warn: write("warn"),
       error(message, fields) {
         write("error")(message, fields);
-        if (process.isAlive && !foreseen.includes(message))
+        if (process.isAlive && !foreseen.some((text) => message.startsWith(text)))
           unforeseen(`${process.name} logged an error: ${message}`, fields?.["error"]);
       },
     };
   }
 }
 
-/** What the engine logs of a run whose program lets it fail, or not be undone: the history says whether it should have. */
-const foreseen: readonly string[] = ["The run has failed.", "A step could not be undone."];
+/** What the engine logs of a run whose program lets it fail, not be undone, or not fit: the history says whether it should. */
+const foreseen: readonly string[] = [
+  "The run has failed.",
+  "A step could not be undone.",
+  "The code no longer fits the run's history",
+];
 
 interface ClientLife extends Life {
   readonly client: ClientProcess;

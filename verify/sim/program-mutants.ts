@@ -23,4 +23,25 @@ export const programMutants: readonly RuntimeMutant[] = [
     right: "if (!(await on.completions.complete(handle, mine, isFirst, data))) throw new TakenOver();",
     wrong: "await on.completions.complete(handle, mine, isFirst, data);",
   },
+  {
+    name: "a run forgets that it took the new side of a patch",
+    breaks: ["I14"],
+    file: "runtime/patches.ts",
+    right: 'if (kind === "patched" && name !== null) sides.set(name, true);',
+    wrong: "",
+  },
+  {
+    name: "a run on the old side of a patch is told to take the new one",
+    breaks: ["I14"],
+    file: "runtime/patches.ts",
+    right: "const isNew = isNewGround();",
+    wrong: "const isNew = true || isNewGround();",
+  },
+  {
+    name: "code that does not fit its history goes on",
+    breaks: ["I14", "I3", "I17"],
+    file: "runtime/course.ts",
+    right: "if (next === null) return this.#block();",
+    wrong: "if (next === null) return this.#live();",
+  },
 ];

@@ -78,6 +78,7 @@ class Schedule {
       depth: 2,
       roots: plan.roots,
       activeMs: plan.activeMs,
+      mayPatch: plan.isDeployed,
     };
     const scenario = (this.#scenario = generateScenario(rng.fork("scenario"), limits));
     const world = this.#world;

@@ -22,6 +22,7 @@ export const faultKinds: readonly string[] = [
   "pause longer than a lease",
   "pause shorter than a lease",
   ...crashPoints.flatMap((point) => [`crash at ${point}`, `pause at ${point}`]),
+  "deploy",
   "run taken from a dead worker",
   "lost claim given back",
   "write refused to a zombie",
@@ -70,6 +71,10 @@ export const operationKinds: readonly string[] = [
   "run that went on as another",
   "request that lost a race",
   ...databases.map((database) => `transaction: ${database}`),
+  "patch: the new side",
+  "patch: the old side",
+  "run blocked by old code",
+  "blocked run that went on",
   "transaction tried again",
   "transaction whose COMMIT was lost",
 ];
@@ -102,6 +107,7 @@ export function countEffects(tally: Tally, entries: readonly Entry[], snapshot: 
       if (!tenures.has(tenure) && entry.index > 0) count(tally, wentOn);
       tenures.add(tenure);
     }
+    if (entry.by === "patch") count(tally, `patch: the ${entry.isNew ? "new" : "old"} side`);
     if (entry.by === "effect") count(tally, `transaction: ${entry.database}`);
     if (entry.by === "step" && entry.isTransactional === true) countAgain(entry);
     if (entry.by === "undo") undos.see(entry);
@@ -119,11 +125,15 @@ const kindOfFact: Readonly<Partial<Record<EventKind, string>>> = {
   undo_failed: "undo that failed",
   continued: "run that went on as another",
   withdrawn: "request that lost a race",
+  blocked: "run blocked by old code",
   commit_lost: "transaction whose COMMIT was lost",
 };
 
 function countFacts(tally: Tally, { events }: StoreSnapshot): void {
-  for (const { kind, at, dueAt, data } of events) {
+  const blocked = new Set<RunId>();
+  for (const { runId, kind, at, dueAt, data } of events) {
+    if (kind === "step_completed" && blocked.delete(runId)) count(tally, "blocked run that went on");
+    if (kind === "blocked") blocked.add(runId);
     const counted = kindOfFact[kind];
     if (counted !== undefined) count(tally, counted);
     if (kind === "step_retried") {

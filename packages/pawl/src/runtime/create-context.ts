@@ -36,7 +36,7 @@ import type {
   TimeoutOption,
 } from "./context.ts";
 import { readContinuation, type ContinuationTerms, type ContinueOptions } from "./continue-as.ts";
-import type { Branch, ChildTerms, TimerTerms } from "./request.ts";
+import type { Branch, CallStanding, ChildTerms, TimerTerms } from "./request.ts";
 import type { Scope } from "./scope.ts";
 import type { StepContext } from "./step-context.ts";
 import { readStepOptions, type StepOptions } from "./step-options.ts";
@@ -176,8 +176,8 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
         assertName("step", name);
         const { terms, ...transaction } = readTransactionTerms(name, work, options);
         const key = nextKey("step", name);
-        const call = (step: StepContext, isAwaited: () => boolean): unknown =>
-          parts.transact(key, transaction, step, isAwaited);
+        const call = (step: StepContext, standing: CallStanding): unknown =>
+          parts.transact(key, transaction, step, standing);
         return ask({ family: "step", key, call, terms });
       }),
     sleep: (duration: Duration) =>
