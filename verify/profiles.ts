@@ -1,6 +1,8 @@
 import { differential } from "./diff/differential.ts";
+import { pool } from "./pool/stage.ts";
 import { simulation } from "./sim/simulation.ts";
 import type { Stage } from "./stage.ts";
+import { upgrade } from "./upgrade/stage.ts";
 
 interface ShareOfTime {
   readonly stage: Stage;
@@ -17,9 +19,9 @@ export const profiles: ReadonlyMap<string, readonly ShareOfTime[]> = new Map([
   [
     "quick",
     [
-      { stage: simulation, share: 0.4 },
-      { stage: differential, share: 0.1 },
+      { stage: simulation, share: 0.38 },
+      { stage: differential, share: 0.08 },
     ],
   ],
-  ...[simulation, differential].map((stage) => [stage.name, alone(stage)] as const),
+  ...[differential, pool, simulation, upgrade].map((stage) => [stage.name, alone(stage)] as const),
 ]);
