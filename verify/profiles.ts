@@ -1,3 +1,4 @@
+import { scenes } from "./scenes/scenes.ts";
 import { simulation } from "./sim/simulation.ts";
 import type { Stage } from "./stage.ts";
 
@@ -13,6 +14,12 @@ function alone(stage: Stage): readonly ShareOfTime[] {
 
 /** What `--profile` may say, and what is run then, one after the other. A stage alone is known by its name. */
 export const profiles: ReadonlyMap<string, readonly ShareOfTime[]> = new Map([
-  ["quick", [{ stage: simulation, share: 1 }]],
-  ...[simulation].map((stage) => [stage.name, alone(stage)] as const),
+  [
+    "quick",
+    [
+      { stage: scenes, share: 0.1 },
+      { stage: simulation, share: 0.9 },
+    ],
+  ],
+  ...[scenes, simulation].map((stage) => [stage.name, alone(stage)] as const),
 ]);
