@@ -1,3 +1,4 @@
+import { differential } from "./diff/differential.ts";
 import { scenes } from "./scenes/scenes.ts";
 import { simulation } from "./sim/simulation.ts";
 import type { Stage } from "./stage.ts";
@@ -18,8 +19,9 @@ export const profiles: ReadonlyMap<string, readonly ShareOfTime[]> = new Map([
     "quick",
     [
       { stage: scenes, share: 0.1 },
-      { stage: simulation, share: 0.9 },
+      { stage: differential, share: 0.1 },
+      { stage: simulation, share: 0.4 },
     ],
   ],
-  ...[scenes, simulation].map((stage) => [stage.name, alone(stage)] as const),
+  ...[scenes, differential, simulation].map((stage) => [stage.name, alone(stage)] as const),
 ]);

@@ -12,6 +12,7 @@ const step = (path: string, failures = 0, retry: Tries | null = null): Op => ({
   failures,
   retry,
   undo: null,
+  transaction: null,
 });
 const wait = (path: string, timeoutMs: number | null): Op => ({ kind: "wait", path, signal: "s", timeoutMs });
 const program = (ops: readonly Op[], attempts: 1 | 3 = 1): Program => ({

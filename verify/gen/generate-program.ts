@@ -3,7 +3,9 @@ import type { Rng } from "../sim/rng.ts";
 import {
   always,
   attemptChoices,
+  databases,
   type Attempts,
+  type Database,
   type Op,
   type Program,
   type StepOp,
@@ -39,6 +41,8 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   // What an option hides, a program without it shows.
   const mayRetrySteps = options.chance(0.5);
   const mayUndo = options.chance(0.5);
+  const transacting = rng.fork(`transacting ${path}`);
+  const mayTransact = transacting.chance(0.2);
   const goingOn = rng.fork(`going on ${path}`);
   const goesOn = goingOn.chance(0.15);
   let left = limits.size;
@@ -142,15 +146,19 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     return withOptions({ path, name: rng.pick(stepNames), workMs: Math.floor(workMs), failures });
   };
 
+  const drawTransaction = (): Database | null =>
+    mayTransact && transacting.chance(0.8) ? transacting.pick(databases) : null;
+
   const withOptions = (step: Pick<StepOp, "path" | "name" | "workMs" | "failures">): StepOp => {
+    const transaction = drawTransaction();
     const retry = mayRetrySteps && options.chance(0.5) ? drawTries() : null;
     const undo =
-      mayUndo && options.chance(0.6) && raceDepth === 0
+      mayUndo && options.chance(0.6) && raceDepth === 0 && transaction === null
         ? { ...drawTries(), failures: options.pick([0, 0, 0, 1, 2, always]) }
         : null;
     const failures =
       retry !== null && step.failures === 0 && options.chance(0.6) ? 1 + options.below(3) : step.failures;
-    return { kind: "step", ...step, failures, retry, undo };
+    return { kind: "step", ...step, failures, retry, undo, transaction };
   };
 
   /** Some pauses are so long that the run is parked. */

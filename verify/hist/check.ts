@@ -1,5 +1,6 @@
 import type { SnapshotRun, StoreSnapshot } from "../../packages/pawl/src/store/snapshot.ts";
 import { createCancelCheck } from "./check-cancels.ts";
+import { createEffectCheck } from "./check-effects.ts";
 import {
   checkChildren,
   checkWithdrawn,
@@ -45,6 +46,7 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
   const times = createTimeCheck(final, report);
   const cancels = createCancelCheck(lives, report);
   const undos = createUndoCheck(lives, report);
+  const effects = createEffectCheck(final, report);
 
   for (const entry of entries) {
     switch (entry.by) {
@@ -55,8 +57,12 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
         break;
       case "step":
         steps.step(entry);
+        effects.step(entry);
         undos.step(entry);
         cancels(entry);
+        break;
+      case "effect":
+        effects.see(entry);
         break;
       case "undo":
         undos.undo(entry);
@@ -88,6 +94,7 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
         entry satisfies never;
     }
   }
+  effects.conclude();
   facts.conclude();
   times.conclude();
   checkHistories(final, report);

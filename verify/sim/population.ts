@@ -5,10 +5,12 @@ import { createProgramWorkflows, type ProgramHost } from "../gen/program-workflo
 import type { Recorder } from "../hist/record.ts";
 import type { ClientProcess } from "./callers.ts";
 import { createSimClient } from "./client-process.ts";
-import { createFaultyStore } from "./faulty-store.ts";
+import { createFaultyStore, type StoreLink } from "./faulty-store.ts";
+import { createFaultyTransactions } from "./faulty-transactions.ts";
 import { Nemesis, type Life } from "./nemesis.ts";
 import type { Plan } from "./plan.ts";
 import type { Rng } from "./rng.ts";
+import type { SimDatabase } from "./sim-database.ts";
 import { passages, SimProcess } from "./sim-process.ts";
 import { createTenures } from "./tenures.ts";
 import { createSimWorker, type ProcessSeams } from "./worker-process.ts";
@@ -22,6 +24,7 @@ export interface PopulationParts {
   readonly recorder: Recorder;
   /** The store as this process's calls reach it. */
   readonly storeFor: (process: string) => Store;
+  readonly database: SimDatabase;
   readonly hostFor: (process: SimProcess) => ProgramHost;
   readonly landed: (process: string, kind: string) => void;
   /** Something happened in a process that should never happen. */
@@ -78,7 +81,8 @@ export class Population {
       if (process.isAlive && !process.isPaused) reach(point);
     };
     const tenures = createTenures();
-    const host = { ...hostFor(process), epochNow: tenures.epochOf };
+    const { transactorOf } = seams.transactions;
+    const host = { ...hostFor(process), epochNow: tenures.epochOf, transactorOf };
     const workflows = createProgramWorkflows(host, plan);
     const worker = createSimWorker(seams, plan, probe, [...workflows.values()], tenures);
     const start = (): void => {
@@ -127,16 +131,21 @@ export class Population {
       drift: rng.between(0.98, 1.02),
       attendsFirst: rng.pick(passages),
     });
-    const store = createFaultyStore(this.#parts.storeFor(name), {
+    const reliable = this.#parts.storeFor(name);
+    const link: Omit<StoreLink, "rng"> = {
       world,
       process,
       recorder,
-      rng: rng.fork("link"),
       plan,
       healAtMs,
       landed: (kind) => landed(name, kind),
+    };
+    const store = createFaultyStore(reliable, { ...link, rng: rng.fork("link") });
+    const transactions = createFaultyTransactions(this.#parts.database, reliable, {
+      ...link,
+      rng: rng.fork("transactions"),
     });
-    return { process, store, rng: rng.fork("own"), log: this.#logOf(process) };
+    return { process, store, transactions, rng: rng.fork("own"), log: this.#logOf(process) };
   }
 
   #logOf(process: SimProcess): Log {

@@ -314,7 +314,7 @@ function createMemory(): OwnedStore {
   const examine = async (): Promise<StoreReport> => {
     const workers = await store.listWorkers({ endedWithinMs: 0, limit: Number.MAX_SAFE_INTEGER });
     const aliveWorkers = workers.filter(({ isAlive }) => isAlive).length;
-    const schema = { version: 0, wantedVersion: 0, unsafeSettings: [] };
+    const schema = { version: 0, wantedVersion: 0, isFit: true, unsafeSettings: [] };
     return { now: await store.now(), ...schema, aliveWorkers, isPooled: false, listening: "live" };
   };
   return {

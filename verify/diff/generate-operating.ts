@@ -1,5 +1,5 @@
-import type { ForkedEvent, NewRun } from "../../src/store/run-record.ts";
-import type { RedriveTerms } from "../../src/store/store.ts";
+import type { ForkedEvent, NewRun } from "../../packages/pawl/src/store/run-record.ts";
+import type { RedriveTerms } from "../../packages/pawl/src/store/store.ts";
 import { generateRun, pickPayload } from "./generate-start.ts";
 import type { Knowledge } from "./knowledge.ts";
 import type { Operation } from "./operation.ts";
@@ -10,10 +10,10 @@ const missingId = "019b76da-0000-7000-8000-000000000002";
 export function generateOperating(known: Knowledge): Operation {
   const { dice, snapshot, now } = known;
   const ids = [missingId, ...snapshot.runs.map(({ id }) => id)];
-  const runId = dice.pick(ids);
+  const runId = dice.chance(0.1) ? missingId : dice.pick(ids);
   if (dice.chance(0.2)) return { kind: "terminate", calls: [[runId, pickPayload(dice)]] };
   if (dice.chance(0.4)) return { kind: "redrive", calls: [[dice.some(ids), generateTerms(known)]] };
-  if (dice.chance(0.2)) return { kind: "fork", calls: [[generateFork(known), generateHistory(known)]] };
+  if (dice.chance(0.3)) return { kind: "fork", calls: [[generateFork(known), generateHistory(known)]] };
   const startAt = dice.pick([undefined, null, now - 1, now + dice.between(1, 5_000)]);
   const priority = dice.pick([undefined, dice.between(-1, 1)]);
   return { kind: "reschedule", calls: [[{ runId, priority, startAt }]] };

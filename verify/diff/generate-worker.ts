@@ -1,5 +1,5 @@
-import type { ClaimRequest } from "../../src/store/lease.ts";
-import { leaseMs } from "../conformance/world.ts";
+import type { ClaimRequest } from "../../packages/pawl/src/store/lease.ts";
+import { leaseMs } from "../../packages/pawl/test/conformance/world.ts";
 import type { Knowledge } from "./knowledge.ts";
 import type { Operation } from "./operation.ts";
 

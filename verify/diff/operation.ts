@@ -1,7 +1,7 @@
-import { PawlError } from "../../src/core/error.ts";
-import type { NewMessage } from "../../src/store/message.ts";
-import type { Store } from "../../src/store/store.ts";
-import type { StoreHarness } from "../conformance/harness.ts";
+import { PawlError } from "../../packages/pawl/src/core/error.ts";
+import type { NewMessage } from "../../packages/pawl/src/store/message.ts";
+import type { Store } from "../../packages/pawl/src/store/store.ts";
+import type { StoreHarness } from "../../packages/pawl/test/conformance/harness.ts";
 
 type Transition = Exclude<keyof Store, "subscribe">;
 

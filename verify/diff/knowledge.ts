@@ -1,8 +1,8 @@
-import { createIds, type RunId } from "../../src/core/ids.ts";
-import type { Lease, Mark } from "../../src/store/lease.ts";
-import type { NewMessage } from "../../src/store/message.ts";
-import type { NewRun } from "../../src/store/run-record.ts";
-import type { StoreSnapshot } from "../../src/store/snapshot.ts";
+import { createIds, type RunId } from "../../packages/pawl/src/core/ids.ts";
+import type { Lease, Mark } from "../../packages/pawl/src/store/lease.ts";
+import type { NewMessage } from "../../packages/pawl/src/store/message.ts";
+import type { NewRun } from "../../packages/pawl/src/store/run-record.ts";
+import type { StoreSnapshot } from "../../packages/pawl/src/store/snapshot.ts";
 import type { Dice } from "./dice.ts";
 import type { Operation } from "./operation.ts";
 

@@ -1,4 +1,4 @@
-import { endStatuses, liveStatuses } from "../../src/core/run-status.ts";
+import { endStatuses, liveStatuses } from "../../packages/pawl/src/core/run-status.ts";
 import { generateHolderOperation } from "./generate-holder.ts";
 import { generateOperating } from "./generate-operating.ts";
 import { generateStart } from "./generate-start.ts";
@@ -19,8 +19,8 @@ export function generateOperation(known: Knowledge): Operation {
   if (roll < 0.37) return generateWorkerOperation(known);
   if (roll < 0.62) return generateHolderOperation(known);
   if (roll < 0.75) return generateTelling(known);
-  if (roll < 0.8) return generateOperating(known);
-  if (roll < 0.86) return { kind: "wakeDue", calls: [[dueLimit(known)]] };
+  if (roll < 0.83) return generateOperating(known);
+  if (roll < 0.87) return { kind: "wakeDue", calls: [[dueLimit(known)]] };
   if (roll < 0.92) return { kind: "advance", ms: dice.pick([1, 1, 100, 1_000, 5_000, 16_000]) };
   if (roll < 0.94) return { kind: "setQueuePaused", queue: dice.pick(["a", "b"]), paused: dice.chance(0.4) };
   return generateReading(known);

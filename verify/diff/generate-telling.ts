@@ -1,5 +1,5 @@
-import type { NewMessage, Topic } from "../../src/store/message.ts";
-import type { SignalOrStart } from "../../src/store/signal-or-start.ts";
+import type { NewMessage, Topic } from "../../packages/pawl/src/store/message.ts";
+import type { SignalOrStart } from "../../packages/pawl/src/store/signal-or-start.ts";
 import { generateRun, pickPayload } from "./generate-start.ts";
 import type { Knowledge } from "./knowledge.ts";
 import type { Operation } from "./operation.ts";

@@ -1,5 +1,5 @@
-import type { Payload } from "../../src/core/json.ts";
-import type { NewRun } from "../../src/store/run-record.ts";
+import type { Payload } from "../../packages/pawl/src/core/json.ts";
+import type { NewRun } from "../../packages/pawl/src/store/run-record.ts";
 import type { Dice } from "./dice.ts";
 import type { Knowledge } from "./knowledge.ts";
 import type { Operation } from "./operation.ts";

@@ -1,4 +1,4 @@
-import { isRunId } from "../../src/core/ids.ts";
+import { isRunId } from "../../packages/pawl/src/core/ids.ts";
 import type { Operation } from "./operation.ts";
 
 /** What must have happened at least once before two stores may be called equal. */
@@ -34,6 +34,8 @@ const expected: readonly string[] = [
 /** Counts what was answered, by kind. */
 export interface Tally {
   readonly operations: number;
+  /** How many of those expected have happened. */
+  readonly kinds: number;
   add(operation: Operation, answers: readonly unknown[]): void;
   /** What has not happened yet. */
   missing(): readonly string[];
@@ -45,6 +47,9 @@ export function createTally(): Tally {
   return {
     get operations() {
       return operations;
+    },
+    get kinds() {
+      return expected.filter((word) => seen.has(word)).length;
     },
     add({ kind }, answers) {
       operations += 1;

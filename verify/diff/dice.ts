@@ -1,4 +1,4 @@
-import { createSeededRandom } from "../../src/core/seeded-random.ts";
+import { createSeededRandom } from "../../packages/pawl/src/core/seeded-random.ts";
 
 /** Chance, repeatable. */
 export interface Dice {

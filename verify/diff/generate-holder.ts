@@ -1,8 +1,15 @@
-import type { RunId } from "../../src/core/ids.ts";
-import { endStatuses } from "../../src/core/run-status.ts";
-import type { Continuation, Ending, Lease, NewEvent, Parking, Recording } from "../../src/store/lease.ts";
-import type { NewStreamItem } from "../../src/store/showing.ts";
-import type { SnapshotEvent } from "../../src/store/snapshot.ts";
+import type { RunId } from "../../packages/pawl/src/core/ids.ts";
+import { endStatuses } from "../../packages/pawl/src/core/run-status.ts";
+import type {
+  Continuation,
+  Ending,
+  Lease,
+  NewEvent,
+  Parking,
+  Recording,
+} from "../../packages/pawl/src/store/lease.ts";
+import type { NewStreamItem } from "../../packages/pawl/src/store/showing.ts";
+import type { SnapshotEvent } from "../../packages/pawl/src/store/snapshot.ts";
 import { generateRun, pickPayload } from "./generate-start.ts";
 import { topics } from "./generate-telling.ts";
 import type { Knowledge } from "./knowledge.ts";
