@@ -13,8 +13,8 @@ const timeZone = "Australia/Lord_Howe";
 const longestMs = 15_000;
 
 /** What a real database does and chance would seldom bring about: each once, as it must come out. */
-export const scenes: Stage = {
-  name: "scenes",
+export const database: Stage = {
+  name: "database",
   async run() {
     const before = process.env["TZ"];
     process.env["TZ"] = timeZone;
@@ -24,7 +24,7 @@ export const scenes: Stage = {
         fsync: "off",
         synchronous_commit: "off",
       });
-      const url = await server.createDatabase("scenes");
+      const url = await server.createDatabase("database");
       const verdict = new Verdict();
       await Promise.all(all.map((scene) => playScene(url, scene, verdict)));
       const { violations } = verdict;
