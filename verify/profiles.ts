@@ -1,3 +1,4 @@
+import { database } from "./database/stage.ts";
 import { differential } from "./diff/differential.ts";
 import { pool } from "./pool/stage.ts";
 import { simulation } from "./sim/simulation.ts";
@@ -21,7 +22,8 @@ export const profiles: ReadonlyMap<string, readonly ShareOfTime[]> = new Map([
     [
       { stage: simulation, share: 0.38 },
       { stage: differential, share: 0.08 },
+      { stage: database, share: 0.08 },
     ],
   ],
-  ...[differential, pool, simulation, upgrade].map((stage) => [stage.name, alone(stage)] as const),
+  ...[database, differential, pool, simulation, upgrade].map((stage) => [stage.name, alone(stage)] as const),
 ]);
