@@ -1,3 +1,4 @@
+import { compound } from "./chaos/compound.ts";
 import { simulation } from "./sim/simulation.ts";
 import type { Stage } from "./stage.ts";
 
@@ -14,5 +15,5 @@ function alone(stage: Stage): readonly ShareOfTime[] {
 /** What `--profile` may say, and what is run then, one after the other. A stage alone is known by its name. */
 export const profiles: ReadonlyMap<string, readonly ShareOfTime[]> = new Map([
   ["quick", [{ stage: simulation, share: 1 }]],
-  ...[simulation].map((stage) => [stage.name, alone(stage)] as const),
+  ...[simulation, compound].map((stage) => [stage.name, alone(stage)] as const),
 ]);

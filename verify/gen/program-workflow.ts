@@ -4,6 +4,7 @@ import type { Context } from "../../packages/pawl/src/runtime/context.ts";
 import type { StepContext, UndoContext } from "../../packages/pawl/src/runtime/step-context.ts";
 import type { StepOptions } from "../../packages/pawl/src/runtime/step-options.ts";
 import { workflow, type Workflow } from "../../packages/pawl/src/runtime/workflow.ts";
+import type { OwnTransaction } from "../../packages/pawl/src/store/holder-transactions.ts";
 import { attemptChoices, type Attempts, type Op, type Program, type StepOp, type Tries } from "./program.ts";
 
 /** A program, and under which epoch its code begins; whoever claims writes that into it. */
@@ -30,6 +31,8 @@ interface StepTold {
   /** The step's key in its run. */
   readonly key: string;
   readonly attempt: number;
+  /** Its function may be called again in the same attempt. */
+  readonly isTransaction?: boolean;
 }
 
 interface UndoTold extends StepTold {
@@ -41,8 +44,10 @@ interface UndoTold extends StepTold {
 export interface ProgramHost {
   /** The epoch under which code is executed now that began under this one; a parked run may go on under a later one. */
   epochNow?(run: RunId, began: number): number;
-  beginStep(execution: Execution, op: StepOp, told: StepTold): StepCall;
-  beginUndo(execution: Execution, op: StepOp, told: UndoTold): StepCall;
+  beginStep(execution: Execution, op: StepOp, told: StepTold): StepCall | Promise<StepCall>;
+  beginUndo(execution: Execution, op: StepOp, told: UndoTold): StepCall | Promise<StepCall>;
+  /** What a step does in a transaction. Default: no step is one. */
+  transact?(tx: OwnTransaction, execution: Execution, op: StepOp, token: string): Promise<void>;
   work(ms: number): Promise<void>;
   asked(execution: Execution, step: string, waitMs: number): void;
   delivered(execution: Execution, step: string, index: number, type: "ok" | "fail", value: string): void;
@@ -80,6 +85,11 @@ const stops = ["RUN_FAILED", "RUN_CANCELLED", "RUN_TIMED_OUT", "RUN_EXPIRED"] as
 /** The run whose end this error tells of; null for any other error. */
 function stoppedRun(error: unknown): unknown {
   return stops.some((code) => PawlError.is(error, code)) ? (error as PawlError).details["runId"] : null;
+}
+
+/** Every third step that nothing undoes, in the same programs always. */
+function mayBeTransaction({ path, undo }: StepOp): boolean {
+  return undo === null && [...path].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % 3 === 0;
 }
 
 function programError(message: string): Error {
@@ -142,16 +152,30 @@ async function interpret(
   });
 
   const performStep = async (op: StepOp, step: StepContext): Promise<string> => {
-    const call = host.beginStep(execution, op, toldOf(step));
+    const call = await host.beginStep(execution, op, toldOf(step));
     await host.work(op.workMs);
     call.end();
     if (call.fails) throw programError(call.token);
     return call.token;
   };
 
+  const performTransaction = async (
+    op: StepOp,
+    step: StepContext,
+    write: (token: string) => Promise<unknown>,
+  ): Promise<string> => {
+    const call = await host.beginStep(execution, op, { ...toldOf(step), isTransaction: true });
+    await host.work(op.workMs);
+    await write(call.token);
+    call.end();
+    // What it has written is gone then.
+    if (call.fails) throw programError(call.token);
+    return call.token;
+  };
+
   const performUndo = async (op: StepOp, result: string | undefined, undo: UndoContext): Promise<void> => {
     const told = { ...toldOf(undo), inDoubt: undo.inDoubt, result: result ?? null };
-    const call = host.beginUndo(execution, op, told);
+    const call = await host.beginUndo(execution, op, told);
     await host.work(op.workMs);
     call.end();
     if (call.fails) throw programError(call.token);
@@ -172,11 +196,22 @@ async function interpret(
 
   const perform = async (op: Op, ctx: Context): Promise<unknown> => {
     switch (op.kind) {
-      case "step":
+      case "step": {
+        if (host.transact !== undefined && mayBeTransaction(op))
+          return deliver(
+            op,
+            ctx.transaction(
+              op.name,
+              (tx, step) =>
+                performTransaction(op, step, async (token) => host.transact?.(tx, execution, op, token)),
+              op.retry === null ? {} : { retry: retryOf(op.retry) },
+            ),
+          );
         return deliver(
           op,
           ctx.step(op.name, (step) => performStep(op, step), optionsOf(op)),
         );
+      }
       case "sleep":
         host.asked(execution, op.path, op.ms);
         await deliver(op, ctx.sleep(op.ms));

@@ -57,6 +57,8 @@ export interface StepEntry extends Observed {
   readonly key: string;
   readonly stepAttempt: number;
   readonly isUndoable: boolean;
+  /** Its function may be called again in the same attempt: what it wrote before is gone then. */
+  readonly isTransaction?: boolean;
 }
 
 /** One call of what undoes a step. */
