@@ -19,7 +19,6 @@ const program = (ops: readonly Op[], attempts: 1 | 3 = 1): Program => ({
   path: "p",
   attempts,
   ops,
-  serves: false,
   next: null,
 });
 

@@ -236,14 +236,12 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
       path: `${race}b2pn`,
       attempts: 1,
       ops: [{ ...sleep, path: `${race}b2pn.0` }],
-      serves: false,
       next: null,
     };
     const child: Program = {
       path: `${race}b2p`,
       attempts: 1,
       ops: [sleep],
-      serves: false,
       next: goesOn ? next : null,
     };
     const quick: Op = options.chance(0.5)

@@ -89,8 +89,8 @@ export interface Program {
   /** Attempts at the whole of it. */
   readonly attempts: Attempts;
   readonly ops: readonly Op[];
-  /** It answers updates from its beginning on. */
-  readonly serves: boolean;
+  /** It answers updates from its beginning on. Default: it does not. */
+  readonly serves?: boolean;
   /** As what it goes on when it has come to its end. */
   readonly next: Program | null;
 }

@@ -212,7 +212,7 @@ function drawSignals(rng: Rng, program: Program, all: Map<string, SentSignals>):
 /** A few for each program that answers them. */
 function drawUpdates(rng: Rng, program: Program, all: Map<string, readonly string[]>): void {
   for (const { path, serves, ops } of chainOf(program)) {
-    if (serves)
+    if (serves === true)
       all.set(
         path,
         Array.from({ length: 1 + rng.below(3) }, (_, index) => `${rng.pick(updateKinds)}:${index}`),

@@ -5,9 +5,9 @@ import { createIds } from "../../packages/pawl/src/core/ids.ts";
 import type { EndStatus } from "../../packages/pawl/src/core/run-status.ts";
 import { createStoreClock } from "../../packages/pawl/src/store/store-clock.ts";
 import type { ProgramSettings, ProgramWorkflow } from "../gen/program-workflow.ts";
-import { updateName, type Attempts } from "../gen/program.ts";
+import type { Attempts } from "../gen/program.ts";
 import type { StartTerms } from "../gen/scenario.ts";
-import type { StreamedItem } from "../hist/check-shown.ts";
+import { createAskingPort } from "./asking-port.ts";
 import type { ClientPort } from "./client-port.ts";
 import type { ProcessSeams } from "./worker-process.ts";
 
@@ -71,26 +71,7 @@ export function createSimClient(
       }),
     pause: (run) => client.pause(run),
     resume: (run) => client.resume(run),
-    async update(run, payload) {
-      try {
-        const options = { idempotencyKey: payload };
-        return { status: "answered", output: await client.update(run, updateName, payload, options) };
-      } catch (error) {
-        const status = PawlError.is(error, "UPDATE_FAILED")
-          ? "failed"
-          : PawlError.is(error, "INVALID_PAYLOAD")
-            ? "refused"
-            : null;
-        if (status === null) throw error;
-        return { status, output: null };
-      }
-    },
-    published: (run) => client.published(run),
-    async readStream(run, name) {
-      const items: StreamedItem[] = [];
-      for await (const { position, value } of client.stream(run, name)) items.push({ position, value });
-      return items;
-    },
+    ...createAskingPort(client),
     async result(run) {
       try {
         return { status: "completed", output: (await client.handle(run).result()) ?? null };

@@ -2,7 +2,7 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { longestDurationMs, parseDuration, type Duration } from "../core/duration.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunId } from "../core/ids.ts";
-import { isDate } from "../core/instant.ts";
+import { isDate, latestInstant } from "../core/instant.ts";
 import type { Log } from "../core/log.ts";
 import { assertName } from "../core/name.ts";
 import {
@@ -66,8 +66,6 @@ export interface ContextParts {
   readonly updates: UpdateHandlers;
   readonly transact: Transact;
 }
-
-const latestInstant = 8.64e15;
 
 /** What code in this scope asks with. */
 export function createContext(parts: ContextParts, scope: Scope): Context {
