@@ -102,15 +102,11 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     return { kind: "all", path, isScoped, chains };
   };
 
-  /**
-   * What has changed begins with something that leaves a trace at once: else old code that takes the run finds nothing that it
-   * could stumble over, and goes on.
-   */
-  const drawPatch = (depth: number, path: string): Op => {
-    const first = drawStep(`${path}n`);
-    const [before, since] = [drawChain(depth - 1, `${path}o`, 2), drawChain(depth - 1, `${path}n`, 2)];
-    return { kind: "patch", path, chains: [before, [first, ...since]] };
-  };
+  const drawPatch = (depth: number, path: string): Op => ({
+    kind: "patch",
+    path,
+    chains: [drawChain(depth - 1, `${path}o`, 2), drawChain(depth - 1, `${path}n`, 2)],
+  });
 
   /** Another branch may wait for what is waited for later, too: if it loses, the signal is still there. */
   const drawRace = (depth: number, path: string, signals: readonly string[]): Op => {

@@ -194,18 +194,24 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     }
   };
 
-  /** The oldest facts: as many as fit into a record. What ends or parks the run takes all: `hasTooMany` was asked before. */
-  const takeGathered = (isAll: boolean): readonly Gathered[] => {
+  /**
+   * The oldest facts: as many as fit into a record. What ends or parks the run takes all: `hasTooMany` was asked before. A
+   * patch that nothing has followed waits, unless the run ends: whoever goes on may be old code, which finds nothing that it
+   * could stumble over, and must be free to take the old side.
+   */
+  const takeGathered = (at: "record" | "park" | "end"): readonly Gathered[] => {
     let count = 0;
     let bytes = 0;
-    for (const { size } of gathered) {
-      if (!isAll && count > 0 && (count === mostFacts || bytes + size > mostBytes)) break;
+    const waiting = at === "end" ? [] : waitingPatches(gathered);
+    const ready = waiting.length === 0 ? gathered : gathered.filter((each) => !waiting.includes(each));
+    for (const { size } of ready) {
+      if (at === "record" && count > 0 && (count === mostFacts || bytes + size > mostBytes)) break;
       count += 1;
       bytes += size;
     }
     gatheredBytes -= bytes;
-    const taken = gathered.slice(0, count);
-    gathered = gathered.slice(count);
+    const taken = ready.slice(0, count);
+    gathered = [...ready.slice(count), ...waiting];
     return taken;
   };
 
@@ -264,7 +270,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     tell: ((answer: A) => void) | undefined,
     nextDelayMs: number | null,
   ): Promise<Written<A>> => {
-    const batch = takeGathered(at !== "record").map(number);
+    const batch = takeGathered(at).map(number);
     const events = batch.flatMap(({ event }) => event ?? []);
     const children = batch.flatMap(({ child }) => child ?? []);
     const written = batch.some(({ writing }) => writing !== undefined) ? await placed(batch) : null;
@@ -284,6 +290,15 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     if (written !== null) finishWriting(batch);
     probe(`${at}.after`);
     return { answer, isRepeated, sent: events, arrived: takeArrived() };
+  };
+
+  /** Those that have come before a fact which is written by itself. */
+  const recordPatches = async (): Promise<void> => {
+    const patches = gathered.filter(isPatch);
+    if (patches.length === 0) return;
+    gathered = gathered.filter((each) => !isPatch(each));
+    const events = patches.map(number).flatMap(({ event }) => event ?? []);
+    await persist(() => store.record({ lease, events, children: [] }));
   };
 
   const takeArrived = (): readonly RunEvent[] => {
@@ -319,7 +334,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       return bytes;
     },
     get hasFacts() {
-      return gathered.length > 0 || arrived.length > 0;
+      return gathered.length > waitingPatches(gathered).length || arrived.length > 0;
     },
     get hasPressing() {
       return gathered.some(({ fact }) => fact?.kind !== "patched") || arrived.length > 0;
@@ -351,7 +366,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       });
     },
     async record() {
-      if (gathered.length === 0 && arrived.length > 0) return takeArrived();
+      if (gathered.length === waitingPatches(gathered).length && arrived.length > 0) return takeArrived();
       return absorb(await write("record", (recording) => store.record(recording)));
     },
     async park(terms) {
@@ -447,6 +462,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       let hasArrived = false;
       try {
         assertHeld();
+        await recordPatches();
       } catch (error) {
         endTurn();
         throw error;
@@ -503,6 +519,16 @@ interface Gathered {
 
 interface Numbered extends Gathered {
   readonly event: NewEvent | null;
+}
+
+function isPatch({ fact }: Gathered): boolean {
+  return fact?.kind === "patched";
+}
+
+/** Patches after which nothing has gathered that the code has asked for. */
+function waitingPatches(gathered: readonly Gathered[]): readonly Gathered[] {
+  const last = gathered.findLastIndex(({ fact }) => fact !== null && meaningOf(fact) !== null);
+  return gathered.slice(last + 1).filter(isPatch);
 }
 
 /** Whether its fact lets the code go on once it is recorded. */
