@@ -79,6 +79,7 @@ class Schedule {
       roots: plan.roots,
       activeMs: plan.activeMs,
       mayPatch: plan.isDeployed,
+      isAlone: true,
     };
     const scenario = (this.#scenario = generateScenario(rng.fork("scenario"), limits));
     const world = this.#world;
