@@ -51,8 +51,8 @@ const connections = 4;
 const spares = 3;
 const crashLimit = 1_000;
 const retryMs = 20;
-/** Runs that wait to be claimed or are held, about so many: enough that every worker always has some. */
-const load = 30;
+/** Runs that wait to be claimed, about so many: enough that every worker always has some. */
+const load = 16;
 /** Scenarios that begin after healing. */
 const lateScenarios = 10;
 const slackMs = 10_000;
@@ -218,10 +218,10 @@ class Round {
     while (isFeeding()) {
       try {
         await clientele.lookForBorn();
-        const { rows } = await pool.query<{ busy: number }>(
-          "select ((select count(*) from pawl.ready) + (select count(*) from pawl.lease))::int as busy",
+        const { rows } = await pool.query<{ waiting: number }>(
+          "select count(*)::int as waiting from pawl.ready",
         );
-        const missing = load - (rows[0]?.busy ?? 0);
+        const missing = load - (rows[0]?.waiting ?? 0);
         for (let n = 0; n < missing / 4; n++) clientele.begin();
       } catch {
         // The server is down.

@@ -49,7 +49,7 @@ export class Workforce {
 
   async start(): Promise<void> {
     const { posts, spares } = this.#options;
-    for (let n = 0; n < posts.length + spares; n++) this.#prepare();
+    for (let n = 0; n < spares; n++) this.#prepare();
     await Promise.all(posts.map((post) => this.#man(post)));
   }
 
