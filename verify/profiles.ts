@@ -1,6 +1,10 @@
 import { compound } from "./chaos/compound.ts";
+import { database } from "./database/stage.ts";
+import { differential } from "./diff/differential.ts";
+import { pool } from "./pool/stage.ts";
 import { simulation } from "./sim/simulation.ts";
 import type { Stage } from "./stage.ts";
+import { upgrade } from "./upgrade/stage.ts";
 
 interface ShareOfTime {
   readonly stage: Stage;
@@ -14,6 +18,16 @@ function alone(stage: Stage): readonly ShareOfTime[] {
 
 /** What `--profile` may say, and what is run then, one after the other. A stage alone is known by its name. */
 export const profiles: ReadonlyMap<string, readonly ShareOfTime[]> = new Map([
-  ["quick", [{ stage: simulation, share: 1 }]],
-  ...[simulation, compound].map((stage) => [stage.name, alone(stage)] as const),
+  [
+    "quick",
+    [
+      { stage: simulation, share: 0.38 },
+      { stage: differential, share: 0.08 },
+      { stage: database, share: 0.08 },
+      { stage: compound, share: 0.42 },
+    ],
+  ],
+  ...[compound, database, differential, pool, simulation, upgrade].map(
+    (stage) => [stage.name, alone(stage)] as const,
+  ),
 ]);

@@ -1,5 +1,7 @@
 import type pg from "pg";
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
+import type { Database } from "../gen/program.ts";
+import type { EffectEntry } from "../hist/record.ts";
 
 /** Without it nobody knows in which order transactions committed. */
 export const auditSettings = { track_commit_timestamp: "on" };
@@ -33,12 +35,6 @@ export interface AuditLine {
   readonly detail: Readonly<Record<string, unknown>> | null;
 }
 
-/** What the ledger says that a transaction wrote, of those that committed. */
-export interface Effect {
-  readonly run: RunId;
-  readonly token: string;
-}
-
 const ms = (instant: string): string => `(extract(epoch from ${instant}) * 1000)::float8`;
 
 /** Every function runs as its owner: Pawl's own role may not see any of this. */
@@ -63,11 +59,7 @@ export const auditSql = `
     op text not null, run uuid, worker uuid, epoch integer, detail json
   );
   create table chaos.born (n bigint generated always as identity primary key, run uuid not null);
-  create table chaos.effect (run uuid not null, token text not null);
   grant usage on schema chaos to app;
-
-  create function chaos.effect_v1(p_run uuid, p_token text) returns void language sql security definer as
-    $$ insert into chaos.effect (run, token) values (p_run, p_token) $$;
 
   create function chaos.note(p_what text, p_run uuid, p_worker uuid, p_epoch integer, p_detail json) returns void
   language sql security definer as $$
@@ -138,16 +130,26 @@ export const auditSql = `
      end if;`,
   )}`;
 
+/** Where steps write in their transactions, in whichever database. */
+export const effectSql = `
+  create table public.effect (run uuid not null, step text not null, key text not null, token text not null);
+  grant insert on public.effect to app;`;
+
 /** Everything that was written down, in the order of its time. */
-export async function readAudit(
-  pool: pg.Pool,
-): Promise<{ readonly lines: readonly AuditLine[]; readonly effects: readonly Effect[] }> {
-  const { rows: lines } = await pool.query<AuditLine>(
+export async function readAudit(pool: pg.Pool): Promise<readonly AuditLine[]> {
+  const { rows } = await pool.query<AuditLine>(
     `select n::float8 as n, ${ms("pg_xact_commit_timestamp(tx::xid)")} as at, tx::text, what, op, run, worker, epoch, detail
        from chaos.log order by 2, n`,
   );
-  const { rows: effects } = await pool.query<Effect>("select run, token from chaos.effect");
-  return { lines, effects };
+  return rows;
+}
+
+/** What steps wrote in transactions that were committed. */
+export async function readEffects(pool: pg.Pool, database: Database): Promise<readonly EffectEntry[]> {
+  const { rows } = await pool.query<Omit<EffectEntry, "by" | "database" | "process">>(
+    `select ${ms("pg_xact_commit_timestamp(xmin)")} as at, run, step, key, token from public.effect`,
+  );
+  return rows.map((row) => ({ by: "effect", process: "", database, ...row }));
 }
 
 /** A run that came to be, or lives again. */

@@ -187,7 +187,14 @@ function drawScenario(rng: Rng, name: string, leaseMs: number): Scenario {
   const size = 1 + rng.below(6);
   // Most are short, so that there are many; few last for more than a lease.
   const scaleMs = rng.chance(0.1) ? leaseMs : leaseMs / 5;
-  const limits = { leaseMs: scaleMs, size, depth: 2, roots: 1 + rng.below(2), activeMs: scaleMs };
+  const limits = {
+    leaseMs: scaleMs,
+    size,
+    depth: 2,
+    roots: 1 + rng.below(2),
+    activeMs: scaleMs,
+    mayPatch: true,
+  };
   const scenario = generateScenario(rng.fork("scenario"), limits);
   const own = (key: string): string => `${name}:${key}`;
   const untimed = { delayMs: null, expiresInMs: null, timeoutMs: null };

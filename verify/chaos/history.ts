@@ -258,16 +258,26 @@ export function ledgerEntries(
     switch (line.kind) {
       case "asked":
         return { by: "ask", ...who, step: line.step, waitMs: line.waitMs };
+      case "patched":
+        return { by: "patch", ...who, id: line.id, isNew: line.isNew };
       case "delivered": {
         const { step, index, type, value } = line;
         return { by: "delivery", ...who, step, index, type, value };
       }
       case "call": {
         const { type, token, note } = line;
-        const { step, key, tries, attempt, isUndoable, isTransaction, inDoubt, result } = note;
+        const { step, key, tries, attempt, isUndoable, transaction, inDoubt, result } = note;
         if (note.by === "undo")
           return { by: "undo", ...who, type, step, key, undoAttempt: tries, inDoubt, result };
-        const call = { step, attempt, token, key, stepAttempt: tries, isUndoable, isTransaction };
+        const call = {
+          step,
+          attempt,
+          token,
+          key,
+          stepAttempt: tries,
+          isUndoable,
+          isTransactional: transaction !== null,
+        };
         return { by: "step", ...who, type, ...call };
       }
       default:
