@@ -24,7 +24,7 @@ export const profiles: ReadonlyMap<string, readonly ShareOfTime[]> = new Map([
       { stage: simulation, share: 0.38 },
       { stage: differential, share: 0.08 },
       { stage: database, share: 0.08 },
-      { stage: compound, share: 0.42 },
+      { stage: compound, share: 0.4 },
     ],
   ],
   ...[compound, database, differential, pool, simulation, upgrade].map(

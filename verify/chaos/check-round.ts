@@ -59,7 +59,8 @@ function checkWriters(
   report: Report,
 ): void {
   const callers = new Map<string, LedgerLine>();
-  for (const line of ledger) if (line.kind === "call") callers.set(line.token, line);
+  for (const line of ledger)
+    if (line.kind === "call" && line.note.transaction !== "foreign") callers.set(line.token, line);
   for (const { entry } of store) {
     if (entry.op !== "record" && entry.op !== "park" && entry.op !== "end") continue;
     for (const { kind, data } of entry.facts) {

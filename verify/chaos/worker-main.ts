@@ -101,6 +101,8 @@ const host: ProgramHost = {
     }),
   patched: ({ run }, id, isNew) => report({ kind: "patched", at: monotonicMs(), run, id, isNew }),
   transactorOf,
+  writeEffect: (tx, { run, step, key, token }) =>
+    tx.query("insert into effect (run, step, key, token) values ($1, $2, $3, $4)", [run, step, key, token]),
   asked: ({ run }, step, waitMs) => report({ kind: "asked", at: monotonicMs(), run, step, waitMs }),
   delivered: ({ run }, step, index, type, value) =>
     report({ kind: "delivered", at: monotonicMs(), run, step, index, type, value }),
