@@ -1,5 +1,6 @@
 import { startPostgres, type EmbeddedPostgres } from "@pawl/embedded";
 import { readFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import pg from "pg";
@@ -7,13 +8,20 @@ import pg from "pg";
 /** A Postgres for one test, whose commits last, and which may be ended without warning. */
 export class PrivateServer implements AsyncDisposable {
   readonly #server: EmbeddedPostgres;
+  readonly #dir: string | undefined;
 
-  private constructor(server: EmbeddedPostgres) {
+  private constructor(server: EmbeddedPostgres, dir: string | undefined) {
     this.#server = server;
+    this.#dir = dir;
   }
 
-  static async start(settings: Readonly<Record<string, string>> = {}): Promise<PrivateServer> {
-    return new PrivateServer(await startPostgres({ settings: { max_connections: "200", ...settings } }));
+  /** @param dir where it keeps its files, which end with it. Default: a temporary folder. */
+  static async start(settings: Readonly<Record<string, string>> = {}, dir?: string): Promise<PrivateServer> {
+    const server = await startPostgres({
+      settings: { max_connections: "200", ...settings },
+      ...(dir !== undefined && { dir }),
+    });
+    return new PrivateServer(server, dir);
   }
 
   /** 0 while it is down. */
@@ -48,7 +56,8 @@ export class PrivateServer implements AsyncDisposable {
     }
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.#server.stop();
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server.stop();
+    if (this.#dir !== undefined) await rm(this.#dir, { recursive: true, force: true });
   }
 }
