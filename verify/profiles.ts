@@ -1,5 +1,6 @@
 import { pool } from "./pool/stage.ts";
 import { simulation } from "./sim/simulation.ts";
+import { space } from "./space/stage.ts";
 import type { Stage } from "./stage.ts";
 import { upgrade } from "./upgrade/stage.ts";
 
@@ -16,5 +17,5 @@ function alone(stage: Stage): readonly ShareOfTime[] {
 /** What `--profile` may say, and what is run then, one after the other. A stage alone is known by its name. */
 export const profiles: ReadonlyMap<string, readonly ShareOfTime[]> = new Map([
   ["quick", [{ stage: simulation, share: 1 }]],
-  ...[simulation, pool, upgrade].map((stage) => [stage.name, alone(stage)] as const),
+  ...[simulation, pool, space, upgrade].map((stage) => [stage.name, alone(stage)] as const),
 ]);
