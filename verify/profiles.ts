@@ -1,3 +1,6 @@
+import { compound } from "./chaos/compound.ts";
+import { database } from "./database/stage.ts";
+import { differential } from "./diff/differential.ts";
 import { pool } from "./pool/stage.ts";
 import { simulation } from "./sim/simulation.ts";
 import { space } from "./space/stage.ts";
@@ -16,6 +19,16 @@ function alone(stage: Stage): readonly ShareOfTime[] {
 
 /** What `--profile` may say, and what is run then, one after the other. A stage alone is known by its name. */
 export const profiles: ReadonlyMap<string, readonly ShareOfTime[]> = new Map([
-  ["quick", [{ stage: simulation, share: 1 }]],
-  ...[simulation, pool, space, upgrade].map((stage) => [stage.name, alone(stage)] as const),
+  [
+    "quick",
+    [
+      { stage: simulation, share: 0.38 },
+      { stage: differential, share: 0.08 },
+      { stage: database, share: 0.08 },
+      { stage: compound, share: 0.4 },
+    ],
+  ],
+  ...[compound, database, differential, pool, simulation, space, upgrade].map(
+    (stage) => [stage.name, alone(stage)] as const,
+  ),
 ]);

@@ -1,10 +1,21 @@
 import { PawlError } from "../../packages/pawl/src/core/error.ts";
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
+import type { Transaction } from "../../packages/pawl/src/core/transaction.ts";
+import type { Transactor } from "../../packages/pawl/src/core/transactor.ts";
 import type { Context } from "../../packages/pawl/src/runtime/context.ts";
 import type { StepContext, UndoContext } from "../../packages/pawl/src/runtime/step-context.ts";
 import type { StepOptions } from "../../packages/pawl/src/runtime/step-options.ts";
+import type { TransactionOptions } from "../../packages/pawl/src/runtime/transaction-options.ts";
 import { workflow, type Workflow } from "../../packages/pawl/src/runtime/workflow.ts";
-import { attemptChoices, type Attempts, type Op, type Program, type StepOp, type Tries } from "./program.ts";
+import {
+  attemptChoices,
+  type Attempts,
+  type Database,
+  type Op,
+  type Program,
+  type StepOp,
+  type Tries,
+} from "./program.ts";
 
 /** A program, and under which epoch its code begins; whoever claims writes that into it. */
 interface StampedProgram extends Program {
@@ -37,13 +48,29 @@ interface UndoTold extends StepTold {
   readonly result: string | null;
 }
 
+/** What a step writes in its transaction. */
+interface Effect {
+  readonly run: RunId;
+  readonly step: string;
+  readonly key: string;
+  readonly token: string;
+}
+
 /** What the process that executes a program lends it. */
 export interface ProgramHost {
   /** The epoch under which code is executed now that began under this one; a parked run may go on under a later one. */
   epochNow?(run: RunId, began: number): number;
-  beginStep(execution: Execution, op: StepOp, told: StepTold): StepCall;
-  beginUndo(execution: Execution, op: StepOp, told: UndoTold): StepCall;
+  beginStep(execution: Execution, op: StepOp, told: StepTold): StepCall | Promise<StepCall>;
+  beginUndo(execution: Execution, op: StepOp, told: UndoTold): StepCall | Promise<StepCall>;
+  /** Writes down in the transaction itself which call of which step was in it. */
+  writeEffect?(tx: Transaction, effect: Effect): Promise<unknown>;
   work(ms: number): Promise<void>;
+  /** Whether its code is the one since the change. Default: it is. */
+  readonly isChanged?: boolean;
+  /** Which side of a patch the code was told to take. */
+  patched?(execution: Execution, id: string, isNew: boolean): void;
+  /** Begins the transactions of a library in this database. */
+  transactorOf?(database: Exclude<Database, "own">): Transactor<Transaction>;
   asked(execution: Execution, step: string, waitMs: number): void;
   delivered(execution: Execution, step: string, index: number, type: "ok" | "fail", value: string): void;
 }
@@ -73,6 +100,9 @@ export function createProgramWorkflows(
   }
   return workflows;
 }
+
+/** With this the scopes begin of what a change has brought. */
+export const newSide = "new";
 
 /** How a run ended that did not complete. */
 const stops = ["RUN_FAILED", "RUN_CANCELLED", "RUN_TIMED_OUT", "RUN_EXPIRED"] as const;
@@ -142,7 +172,7 @@ async function interpret(
   });
 
   const performStep = async (op: StepOp, step: StepContext): Promise<string> => {
-    const call = host.beginStep(execution, op, toldOf(step));
+    const call = await host.beginStep(execution, op, toldOf(step));
     await host.work(op.workMs);
     call.end();
     if (call.fails) throw programError(call.token);
@@ -151,10 +181,31 @@ async function interpret(
 
   const performUndo = async (op: StepOp, result: string | undefined, undo: UndoContext): Promise<void> => {
     const told = { ...toldOf(undo), inDoubt: undo.inDoubt, result: result ?? null };
-    const call = host.beginUndo(execution, op, told);
+    const call = await host.beginUndo(execution, op, told);
     await host.work(op.workMs);
     call.end();
     if (call.fails) throw programError(call.token);
+  };
+
+  /** What it writes is there exactly if the step's result is recorded. */
+  const performIn = async (tx: Transaction, op: StepOp, step: StepContext): Promise<string> => {
+    const told = toldOf(step);
+    const call = await host.beginStep(execution, op, told);
+    await host.writeEffect?.(tx, { run, step: op.path, key: told.key, token: call.token });
+    await host.work(op.workMs);
+    call.end();
+    if (call.fails) throw programError(call.token);
+    return call.token;
+  };
+
+  const transactionOptionsOf = ({ transaction, retry }: StepOp): TransactionOptions<Transaction> => {
+    const on = transaction === null || transaction === "own" ? undefined : host.transactorOf?.(transaction);
+    return {
+      // However often the database is in conflict, or cannot be reached: it heals.
+      conflictAttempts: 1_000,
+      ...(retry === null ? {} : { retry: retryOf(retry) }),
+      ...(on === undefined ? {} : { on }),
+    };
   };
 
   const optionsOf = (op: StepOp): StepOptions<string> => ({
@@ -173,6 +224,10 @@ async function interpret(
   const perform = async (op: Op, ctx: Context): Promise<unknown> => {
     switch (op.kind) {
       case "step":
+        if (op.transaction !== null) {
+          const work = (tx: Transaction, step: StepContext): Promise<string> => performIn(tx, op, step);
+          return deliver(op, ctx.transaction(op.name, work, transactionOptionsOf(op)));
+        }
         return deliver(
           op,
           ctx.step(op.name, (step) => performStep(op, step), optionsOf(op)),
@@ -201,6 +256,16 @@ async function interpret(
               : performChain(chain, ctx),
           ),
         );
+      case "patch": {
+        // Each side has names of its own: nothing of one is taken for the other.
+        const isNew = host.isChanged !== false && ctx.patch(op.path);
+        if (host.isChanged !== false) host.patched?.(execution, op.path, isNew);
+        const side = `${isNew ? newSide : "old"} ${op.path}`;
+        return {
+          isNew,
+          values: await ctx.scope(side, (inner) => performChain(op.chains[isNew ? 1 : 0], inner)),
+        };
+      }
       case "race": {
         const racer = (chain: readonly Op[]) => (inner: Context) => performChain(chain, inner);
         return ctx.race(Object.fromEntries(op.chains.map((chain, index) => [String(index), racer(chain)])));

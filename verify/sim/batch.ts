@@ -7,7 +7,8 @@ export interface BatchReport {
   readonly schedules: number;
   /** Schedules that were run twice, to see whether they are the same. */
   readonly repeated: number;
-  readonly seconds: number;
+  /** What they took of a core. */
+  readonly cpuSeconds: number;
   readonly landed: readonly (readonly [string, number])[];
   /** Calls made after the world had healed. */
   readonly asked: number;
@@ -26,6 +27,7 @@ const repeatEvery = 200;
 /** Runs schedules, one after the other, until the time is up or one of them fails. */
 export async function runBatch(seedOf: (index: number) => string, seconds: number): Promise<BatchReport> {
   const beganAt = performance.now();
+  const cpuBefore = process.cpuUsage();
   const landed: Tally = new Map();
   let asked = 0;
   let answered = 0;
@@ -55,7 +57,9 @@ export async function runBatch(seedOf: (index: number) => string, seconds: numbe
       };
     }
   }
-  return { schedules, repeated, seconds: elapsed(), landed: [...landed], asked, answered, failure };
+  const { user, system } = process.cpuUsage(cpuBefore);
+  const cpuSeconds = (user + system) / 1e6;
+  return { schedules, repeated, cpuSeconds, landed: [...landed], asked, answered, failure };
 }
 
 function firstDifference(a: string, b: string): readonly string[] | null {

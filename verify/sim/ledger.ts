@@ -3,6 +3,8 @@ import type { Execution, ProgramHost } from "../gen/program-workflow.ts";
 import type { StepEntry, Recorder, UndoEntry } from "../hist/record.ts";
 import type { SimProcess } from "./sim-process.ts";
 
+const insertEffect = "insert into effect (run, step, key, token) values ($1, $2, $3, $4)";
+
 /** The world outside, on which steps act: it remembers every call of every step's function, whoever made it. */
 export class Ledger {
   readonly #recorder: Recorder;
@@ -17,7 +19,7 @@ export class Ledger {
   hostFor(process: SimProcess): ProgramHost {
     const recorder = this.#recorder;
     return {
-      beginStep: (execution, { path, failures, undo }, told) => {
+      beginStep: (execution, { path, failures, undo, transaction }, told) => {
         const token = `${path}#${this.#tokens++}`;
         const fails = this.#countCall(execution.run, path, process) <= failures;
         const note = (type: StepEntry["type"]): void => {
@@ -37,6 +39,7 @@ export class Ledger {
             key: told.key,
             stepAttempt: told.attempt,
             isUndoable: undo !== null,
+            ...(transaction === null ? {} : { isTransactional: true }),
           });
         };
         note("invoke");
@@ -57,9 +60,14 @@ export class Ledger {
         new Promise((resolve) => {
           process.timers.after(ms, resolve);
         }),
+      writeEffect: (tx, { run, step, key, token }) => tx.query(insertEffect, [run, step, key, token]),
       asked: ({ run, epoch }: Execution, step, waitMs) => {
         if (!process.isAlive) return;
         recorder.add({ by: "ask", at: recorder.now, process: process.name, run, step, epoch, waitMs });
+      },
+      patched: ({ run, epoch }: Execution, id, isNew) => {
+        if (!process.isAlive) return;
+        recorder.add({ by: "patch", at: recorder.now, process: process.name, run, epoch, id, isNew });
       },
       delivered: ({ run, epoch }: Execution, step, index, type, value) => {
         if (!process.isAlive) return;

@@ -1,6 +1,7 @@
 import { fork } from "node:child_process";
 import { provesNothing, type Stage, type StageFailure, type StageReport } from "../stage.ts";
 import type { BatchReport } from "./batch.ts";
+import { bundleShare } from "./bundle.ts";
 import { runSchedule } from "./schedule.ts";
 import { count, faultKinds, operationKinds, type Tally } from "./tally.ts";
 
@@ -22,16 +23,22 @@ async function repeat(seed: string): Promise<StageReport> {
 }
 
 async function simulate(seed: string, seconds: number): Promise<StageReport> {
-  const shares = Array.from({ length: processes }, (_, index) => forkShare(`${seed}.${index}`, seconds));
-  return summarise(await Promise.all(shares));
+  const bundle = await bundleShare();
+  try {
+    const shares = Array.from({ length: processes }, (_, index) =>
+      forkShare(bundle.path, `${seed}.${index}`, seconds),
+    );
+    return summarise(await Promise.all(shares));
+  } finally {
+    await bundle.remove();
+  }
 }
 
-function forkShare(prefix: string, seconds: number): Promise<BatchReport> {
+function forkShare(path: string, prefix: string, seconds: number): Promise<BatchReport> {
   return new Promise((resolve, reject) => {
     // What a schedule leaves behind dies young: with room for it, collecting it costs little.
-    const execArgv = [...process.execArgv, "--max-semi-space-size=64"];
-    const main = new URL("batch-main.ts", import.meta.url);
-    const child = fork(main, [prefix, String(seconds)], { execArgv });
+    const execArgv = ["--max-semi-space-size=64"];
+    const child = fork(path, [prefix, String(seconds)], { execArgv });
     child.on("message", (report) => resolve(report as BatchReport));
     child.on("exit", (code) =>
       reject(new Error(`A share of the simulation ended with ${code} and no report.`)),
@@ -45,7 +52,7 @@ function summarise(reports: readonly BatchReport[]): StageReport {
   const sum = (of: (report: BatchReport) => number): number =>
     reports.reduce((total, report) => total + of(report), 0);
   const schedules = sum((report) => report.schedules);
-  const rate = sum((report) => report.schedules / report.seconds) / reports.length;
+  const rate = schedules / sum((report) => report.cpuSeconds);
   const [asked, answered] = [sum((report) => report.asked), sum((report) => report.answered)];
   const failures: StageFailure[] = reports.flatMap(({ failure }) => failure ?? []);
   if (failures.length === 0 && schedules >= enoughSchedules) {
@@ -57,7 +64,7 @@ function summarise(reports: readonly BatchReport[]): StageReport {
   return {
     landed,
     figures: [
-      `${schedules} schedules, ${rate.toFixed(0)} a second and process.`,
+      `${schedules} schedules, ${rate.toFixed(0)} for each second of a core.`,
       `${sum((report) => report.repeated)} of them twice, with the same trace.`,
       `${answered} of ${asked} calls made after healing were answered.`,
     ],

@@ -140,6 +140,8 @@ as $$
 declare
   v_rooms {schema}.room[];
   v_told uuid[];
+  v_unbegun uuid[];
+  v_leased uuid[];
 begin
   if p_runs is null then
     return;
@@ -153,7 +155,20 @@ begin
   if exists (select 1 from {schema}.inbox i
               where i.shard = p_shard and i.run_id = any (p_runs) and i.taken_seq is null
                 and i.topic in ('cancel', 'pause', 'resume')) then
-    perform {schema}.cancel_unbegun_v1(p_shard, p_now, p_runs);
+    v_unbegun := array(
+      select r from unnest(p_runs) r
+       where exists (select 1 from {schema}.inbox i
+                      where i.shard = p_shard and i.run_id = r and i.taken_seq is null and i.topic = 'cancel' offset 0)
+         and (exists (select 1 from {schema}.parked p where p.shard = p_shard and p.run_id = r and p.epoch = 0 offset 0)
+              or exists (select 1 from {schema}.ready y where y.shard = p_shard and y.run_id = r and y.epoch = 0 offset 0)));
+    if v_unbegun <> '{}' then
+      -- Their parents are told: whoever needs several leases locks them together, in id order.
+      v_leased := p_runs || {schema}.parents_of_v1(p_shard, v_unbegun);
+      perform 1 from (select 1 from {schema}.lease l
+                       where l.shard = p_shard and l.run_id = any (v_leased)
+                       order by l.run_id for update) l;
+      perform {schema}.cancel_unbegun_v1(p_shard, p_now, v_unbegun);
+    end if;
     perform {schema}.resume_runs_v1(p_shard, p_now, p_runs);
     perform {schema}.pause_runs_v1(p_shard, p_now, p_runs);
   end if;

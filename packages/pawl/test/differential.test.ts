@@ -2,18 +2,13 @@ import { randomInt } from "node:crypto";
 import { createDatabase, dropDatabase } from "pawl-test-support";
 import { isPostgresInstalled, startPostgresVersion } from "pawl-test-support/postgres-version";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { createDice } from "./differential/dice.ts";
-import { generateOperation } from "./differential/generate.ts";
-import { createKnowledge } from "./differential/knowledge.ts";
-import { apply, type Operation } from "./differential/operation.ts";
-import { createTally, type Tally } from "./differential/tally.ts";
-import { createMemoryHarness } from "./memory-harness.ts";
-import { createPostgresHarness, type PostgresHarness } from "./postgres/harness.ts";
+import { playEpisode } from "../../../verify/diff/episode.ts";
+import { createHeldStore } from "../../../verify/diff/held-store.ts";
+import { Match } from "../../../verify/diff/match.ts";
+import { createTally } from "../../../verify/diff/tally.ts";
 
 const leastOperations = 3_000;
 const mostOperations = 30_000;
-/** Few enough that a failing sequence can be read. */
-const operationsPerEpisode = 150;
 
 /** The oldest Postgres that Pawl supports. */
 const oldest = 14;
@@ -40,42 +35,20 @@ describe("the Postgres store", () => {
 
 /** Plays until enough has happened, and everything that can. */
 async function compareStores(url: string): Promise<void> {
-  const postgres = await createPostgresHarness(url, "pawl", { listen: false });
-  onTestFinished(() => postgres.close());
+  const held = await createHeldStore(url, 1);
+  onTestFinished(() => held.close());
+  const match = new Match(held);
   const tally = createTally();
   for (let episode = 1; tally.operations < leastOperations || tally.missing().length > 0; episode++) {
     if (tally.operations > mostOperations) expect(tally.missing()).toEqual([]);
-    await playEpisode(postgres, `${seed}/${episode}`, tally);
+    const { turns, difference } = await playEpisode(match, `${seed}.${episode}`, tally);
+    const place = `PAWL_SEED=${seed}, episode ${episode}, turn ${turns.length}`;
+    expect(
+      difference,
+      `${place}:\n${turns
+        .slice(-3)
+        .map((turn) => JSON.stringify(turn))
+        .join("\n")}`,
+    ).toBe(null);
   }
-}
-
-/** The same operations on both stores, from empty ones. */
-async function playEpisode(postgres: PostgresHarness, episodeSeed: string, tally: Tally): Promise<void> {
-  await postgres.clear();
-  const memory = createMemoryHarness(await postgres.store.now());
-  const read = async () => ({ now: await memory.store.now(), snapshot: await memory.snapshot() });
-  const known = createKnowledge(createDice(episodeSeed), await read());
-  const done: Operation[] = [];
-  for (let count = 0; count < operationsPerEpisode; count++) {
-    const operation = generateOperation(known);
-    done.push(operation);
-    const [answers, others] = await Promise.all([apply(memory, operation), apply(postgres, operation)]);
-    const state = await read();
-    try {
-      expect(others).toEqual(answers);
-      expect(await postgres.snapshot()).toEqual(state.snapshot);
-    } catch (error) {
-      const place = `PAWL_SEED=${seed}, episode ${episodeSeed}, operation ${count + 1}`;
-      throw new Error(`The stores differ after ${place}:\n${show(done)}`, { cause: error });
-    }
-    known.learn(operation, state);
-    tally.add(operation, answers);
-  }
-}
-
-function show(operations: readonly Operation[]): string {
-  return operations
-    .slice(-3)
-    .map((operation) => JSON.stringify(operation))
-    .join("\n");
 }

@@ -234,14 +234,15 @@ function tooNew(version: number, all: readonly Migration[], schema: SchemaName):
 
 async function grant(client: pg.PoolClient, target: MigrationTarget, role: string): Promise<void> {
   const to = `"${role.replaceAll('"', '""')}"`;
-  const rights = `grant usage on schema {schema} to ${to};
-    grant select, insert, update, delete on all tables in schema {schema} to ${to};
-    revoke insert, update, delete on {schema}.migration from ${to};
-    grant execute on all functions in schema {schema} to ${to};
+  const { quoted } = target.schema;
+  const rights = `grant usage on schema ${quoted} to ${to};
+    grant select, insert, update, delete on all tables in schema ${quoted} to ${to};
+    revoke insert, update, delete on ${quoted}.migration from ${to};
+    grant execute on all functions in schema ${quoted} to ${to};
     commit`;
   await beginAlone(client, target);
   try {
-    await client.query(bindSchema(rights, target.schema, ""));
+    await client.query(rights);
   } catch (error) {
     if (sqlState(error) !== "42704") throw error;
     throw new PawlError(

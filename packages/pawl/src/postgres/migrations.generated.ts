@@ -862,6 +862,8 @@ as $$
 declare
   v_rooms {schema}.room[];
   v_told uuid[];
+  v_unbegun uuid[];
+  v_leased uuid[];
 begin
   if p_runs is null then
     return;
@@ -875,7 +877,20 @@ begin
   if exists (select 1 from {schema}.inbox i
               where i.shard = p_shard and i.run_id = any (p_runs) and i.taken_seq is null
                 and i.topic in ('cancel', 'pause', 'resume')) then
-    perform {schema}.cancel_unbegun_v1(p_shard, p_now, p_runs);
+    v_unbegun := array(
+      select r from unnest(p_runs) r
+       where exists (select 1 from {schema}.inbox i
+                      where i.shard = p_shard and i.run_id = r and i.taken_seq is null and i.topic = 'cancel' offset 0)
+         and (exists (select 1 from {schema}.parked p where p.shard = p_shard and p.run_id = r and p.epoch = 0 offset 0)
+              or exists (select 1 from {schema}.ready y where y.shard = p_shard and y.run_id = r and y.epoch = 0 offset 0)));
+    if v_unbegun <> '{}' then
+      -- Their parents are told: whoever needs several leases locks them together, in id order.
+      v_leased := p_runs || {schema}.parents_of_v1(p_shard, v_unbegun);
+      perform 1 from (select 1 from {schema}.lease l
+                       where l.shard = p_shard and l.run_id = any (v_leased)
+                       order by l.run_id for update) l;
+      perform {schema}.cancel_unbegun_v1(p_shard, p_now, v_unbegun);
+    end if;
     perform {schema}.resume_runs_v1(p_shard, p_now, p_runs);
     perform {schema}.pause_runs_v1(p_shard, p_now, p_runs);
   end if;
@@ -3088,7 +3103,7 @@ $$;
 
 -- Ends a run at once, without its code. Its holder, if it has one, finds its lease gone.
 -- Answers 'terminated', 'ended' or 'missing'. Fails with 40001 if it must be tried again.
--- Locks: run rows of the run, its parent and its live children, in id order; then its room.
+-- Locks: run rows of the run, its parent and its live children, in id order; then their leases, in id order; then its room.
 -- Index: run_pkey, run_parent, the rooms' primary keys, event_pkey.
 create function {schema}.terminate_run_v1(p_shard smallint, p_run uuid, p_data text, p_notes text)
 returns text
@@ -3102,6 +3117,7 @@ declare
   v_locked uuid[] := p_run || {schema}.parents_of_v1(p_shard, array[p_run])
                   || {schema}.stopped_children_v1(p_shard, array[p_run], '{cancelled}');
   v_children uuid[];
+  v_leased uuid[];
   v_status text;
   v_epoch integer;
   v_attempt integer;
@@ -3122,6 +3138,10 @@ begin
   if v_status is not null then
     return 'ended';
   end if;
+  -- All that are needed, together: a holder of several locks them in id order, too.
+  v_leased := array(select l.run_id from {schema}.lease l
+                     where l.shard = p_shard and l.run_id = any (v_locked)
+                     order by l.run_id for update);
   delete from {schema}.parked p where p.shard = p_shard and p.run_id = p_run returning p.epoch, p.attempt into v_epoch, v_attempt;
   for i in 1 .. 3 loop
     exit when v_epoch is not null;
@@ -3130,7 +3150,7 @@ begin
     delete from {schema}.lease l where l.shard = p_shard and l.run_id = p_run
     returning l.epoch, l.attempt, l.began_at, l.worker_id into v_epoch, v_attempt, v_began_at, v_worker;
   end loop;
-  if v_epoch is null then
+  if v_epoch is null or v_worker is not null and p_run <> all (v_leased) then
     raise exception 'run % is being moved', p_run using errcode = 'serialization_failure';
   end if;
 

@@ -1,10 +1,12 @@
 import { backOffMs } from "../core/back-off.ts";
 import { placeOfEvent } from "../core/payload-codec.ts";
 import { delay } from "../core/timers.ts";
+import { ConnectionLost } from "../core/transact.ts";
 import { invalidTransaction } from "../core/transaction.ts";
 import { createForeign } from "./foreign-transaction.ts";
 import { Lost } from "./holding.ts";
 import { createNative } from "./native-transaction.ts";
+import type { CallStanding } from "./request.ts";
 import type { Settled } from "./settled.ts";
 import type { StepContext } from "./step-context.ts";
 import { mayPass, TryAgain } from "./transaction-error.ts";
@@ -16,7 +18,7 @@ export type Transact = (
   key: string,
   terms: TransactionTerms,
   step: StepContext,
-  isAwaited: () => boolean,
+  standing: CallStanding,
 ) => Promise<Settled>;
 
 const firstPauseMs = 10;
@@ -37,7 +39,7 @@ export function createTransactions(parts: TransactionsParts): Transact {
     return (attempt) => tryNative(attempt, on);
   };
 
-  return async (key, terms, step, isAwaited) => {
+  return async (key, terms, step, { isAwaited, isAhead }) => {
     const tryOnce = protocolOf(terms);
     const began = clock.now();
     const fact = {
@@ -58,6 +60,7 @@ export function createTransactions(parts: TransactionsParts): Transact {
           place,
           fact,
           tookMs: () => clock.now() - began,
+          isAhead,
           async call(tx) {
             calls += 1;
             const result = await terms.call(tx, step);
@@ -66,12 +69,15 @@ export function createTransactions(parts: TransactionsParts): Transact {
             return result;
           },
         });
-      } catch (error) {
+      } catch (thrown) {
+        // Its function may have thrown what the broken connection answered, or something that comes of it.
+        const isBroken = thrown instanceof ConnectionLost;
+        const error = isBroken ? thrown.cause : thrown;
         if (error instanceof Lost) throw error;
         holding.assertHeld();
         // Without a connection the function is not even called, which it need not fail for.
         const isSpent = calls > callsBefore && calls >= terms.conflictAttempts;
-        if (!mayPass(error) || isSpent || step.signal.aborted) throw reasonOf(error);
+        if (!(isBroken || mayPass(error)) || isSpent || step.signal.aborted) throw reasonOf(error);
         log.warn("A transaction was rolled back, and is tried again.", { step: key, calls, error });
       }
       await delay(timers, backOffMs(failures, random, firstPauseMs, longestPauseMs), step.signal);

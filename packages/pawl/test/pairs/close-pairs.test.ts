@@ -1,12 +1,12 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { createDatabase, dropDatabase, type TestDatabase } from "pawl-test-support";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createDice } from "../../../../verify/diff/dice.ts";
 import { createPostgresStore, type PostgresStore } from "../../src/postgres/postgres-store.ts";
 import type { Lease } from "../../src/store/lease.ts";
 import { systemRandom } from "../../src/system/system-random.ts";
 import { systemTimers } from "../../src/system/system-timers.ts";
 import { createWorld, leaseOf, type World } from "../conformance/world.ts";
-import { createDice } from "../differential/dice.ts";
 import { createPostgresHarness, type PostgresHarness } from "../postgres/harness.ts";
 import { testClockSql } from "../postgres/test-clock.ts";
 

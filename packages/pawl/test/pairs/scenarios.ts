@@ -369,6 +369,7 @@ export const batches: Scenario = {
     await world.release(other);
     const foreign = await world.worker();
     const loose = await world.hold(other.runId, { workerId });
+    const unbegun = await world.startChild(loose.runId);
     const wants = ["child", "signal:a", "cancel"] as const;
     const parkBoth = [await world.parking(parent, { wants }), await world.parking(child, { wants })];
     const endBoth = [await world.ending(parent, "cancelled"), await world.ending(child)];
@@ -389,6 +390,12 @@ export const batches: Scenario = {
       moves.release("release the child", [child]),
       moves.tell("tell both", tellBoth()),
       moves.tell("tell both, the other way round", tellBoth().toReversed()),
+      moves.terminate("terminate the child", child.runId),
+      moves.terminate("terminate the parent", parent.runId),
+      moves.tell("tell a stranger's unbegun child to cancel, and the parent", [
+        world.message(unbegun, "cancel"),
+        world.message(parent.runId, "signal:a"),
+      ]),
       moves.tell("tell both to pause", [
         world.message(parent.runId, "pause"),
         world.message(child.runId, "pause"),

@@ -8,12 +8,12 @@ import { systemTimers } from "../../src/system/system-timers.ts";
 import type { StoreHarness } from "../conformance/harness.ts";
 import { takeSnapshot } from "./snapshot.ts";
 import { storeTables } from "./store-tables.ts";
-import { advanceTestClock, createTestClock, testClockSql } from "./test-clock.ts";
+import { advanceTestClock, createTestClock, resetTestClock, testClockSql } from "./test-clock.ts";
 
 export interface PostgresHarness extends StoreHarness {
   readonly store: PostgresStore;
   readonly pool: pg.Pool;
-  /** Removes every row, so that the next test begins with an empty store. */
+  /** Removes every row and turns the clock back, so that the next test begins as the first did. */
   clear(): Promise<void>;
 }
 
@@ -52,7 +52,8 @@ export async function createPostgresHarness(
       await pool.query(sql(text), [queue, paused]);
     },
     async clear() {
-      await pool.query(sql(storeTables.map((table) => `truncate {schema}.${table}`).join("; ")));
+      await pool.query(sql(storeTables.map((table) => `delete from {schema}.${table}`).join("; ")));
+      await resetTestClock(pool, schema);
     },
     async close() {
       await store.close();

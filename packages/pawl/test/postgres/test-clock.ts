@@ -22,3 +22,10 @@ export async function advanceTestClock(pool: pg.Pool, schema: SchemaName, ms: nu
     [ms],
   );
 }
+
+/** Back to where it stood at first. */
+export async function resetTestClock(pool: pg.Pool, schema: SchemaName): Promise<void> {
+  await pool.query(
+    bindSchema(`update {schema}.test_clock set at = to_timestamp(${firstInstantMs} / 1000.0)`, schema, ""),
+  );
+}

@@ -1,0 +1,58 @@
+import type { Payload } from "../../packages/pawl/src/core/json.ts";
+import type { NewRun } from "../../packages/pawl/src/store/run-record.ts";
+import type { Dice } from "./dice.ts";
+import type { Knowledge } from "./knowledge.ts";
+import type { Operation } from "./operation.ts";
+
+/** Some of them equal, though spelled differently. */
+const inputs: readonly (Payload | null)[] = [
+  null,
+  { json: `{"a":1,"b":[2]}`, notes: null },
+  { json: ` { "b": [2.0], "a": 1e0 }`, notes: null },
+  { json: `{"a":1,"b":[2]}`, notes: `{"types":{"a":"x","b":"y"}}` },
+  { json: `{"b":[2],"a":1}`, notes: `{"types": {"b":"y","a":"x"}}` },
+  { json: `{"data":"one"}`, notes: `{"codec":"c","digest":"same"}` },
+  { json: `{"data":"two"}`, notes: `{"codec":"c","digest":"same"}` },
+  { json: `{"data":"two"}`, notes: `{"codec":"c","digest":"other"}` },
+  { json: `"text"`, notes: null },
+];
+
+export function pickPayload(dice: Dice): Payload | null {
+  return dice.pick(inputs);
+}
+
+export function generateStart(known: Knowledge): Operation {
+  const { dice, starts } = known;
+  const isRepeated = starts.length > 0 && dice.chance(0.15);
+  const runs = isRepeated
+    ? dice.some(starts, 3)
+    : Array.from({ length: dice.between(1, 3) }, () => generateRun(known));
+  if (runs.length === 0 || dice.chance(0.7)) return { kind: "createRuns", calls: [[runs]] };
+  return { kind: "createRuns", calls: runs.map((run) => [[run]]) };
+}
+
+export function generateRun(known: Knowledge, more: Partial<NewRun> = {}): NewRun {
+  const { dice, now } = known;
+  return {
+    id: known.nextId(),
+    workflow: dice.pick(["w", "v"]),
+    version: dice.pick([1, 1, 2]),
+    queue: dice.pick(["a", "b"]),
+    priority: dice.between(-1, 1),
+    input: pickPayload(dice),
+    isRaw: dice.chance(0.1),
+    mustBeNew: dice.chance(0.2),
+    tags: dice.chance(0.3) ? dice.some(["red", "blue", "green"]) : [],
+    retry: dice.chance(0.1)
+      ? { attempts: 2, initialMs: 0, maxMs: 5, factor: 1, jitter: false, delaysMs: [7] }
+      : null,
+    key: dice.chance(0.3) ? dice.pick(["k", "l", "m"]) : null,
+    startAt: dice.chance(0.2) ? now + dice.pick([-1, 0, 1, 2_000]) : null,
+    expiresAt: dice.chance(0.25) ? now + dice.between(0, 9_999) : null,
+    deadlineAt: dice.chance(0.2) ? now + dice.between(1, 99_999) : null,
+    parent: null,
+    isDetached: dice.chance(0.1),
+    forkedFrom: null,
+    ...more,
+  };
+}
