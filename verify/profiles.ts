@@ -3,6 +3,7 @@ import { database } from "./database/stage.ts";
 import { differential } from "./diff/differential.ts";
 import { pool } from "./pool/stage.ts";
 import { simulation } from "./sim/simulation.ts";
+import { space } from "./space/stage.ts";
 import type { Stage } from "./stage.ts";
 import { upgrade } from "./upgrade/stage.ts";
 
@@ -27,7 +28,7 @@ export const profiles: ReadonlyMap<string, readonly ShareOfTime[]> = new Map([
       { stage: compound, share: 0.4 },
     ],
   ],
-  ...[compound, database, differential, pool, simulation, upgrade].map(
+  ...[compound, database, differential, pool, simulation, space, upgrade].map(
     (stage) => [stage.name, alone(stage)] as const,
   ),
 ]);
