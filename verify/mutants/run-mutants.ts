@@ -23,7 +23,8 @@ interface Fate {
  */
 export async function runMutants({ names, ...terms }: MutantTerms): Promise<boolean> {
   const mutants = readMutants(names);
-  const sound = await judgeTree(null, terms);
+  await using tree = await ThrowAwayTree.create();
+  const sound = await judge(tree.path, terms);
   const early = sound.findings.flatMap(({ violations }) => violations);
   if (early.length > 0 || sound.fault !== null) {
     console.error("The unspoilt engine does not pass:", sound.fault ?? "", early);
@@ -32,7 +33,9 @@ export async function runMutants({ names, ...terms }: MutantTerms): Promise<bool
   console.log(`The unspoilt engine passes (${sound.seconds.toFixed(1)} s).`);
   const fates: Fate[] = [];
   for (const mutant of mutants) {
-    const fate = fateOf(mutant, await judgeTree(mutant, terms));
+    tree.spoil(mutant);
+    const fate = fateOf(mutant, await judge(tree.path, terms));
+    tree.mend(mutant);
     console.log(describeFate(fate));
     fates.push(fate);
   }
@@ -41,12 +44,6 @@ export async function runMutants({ names, ...terms }: MutantTerms): Promise<bool
   if (survivors.length === 0) console.log(`\nAll ${fates.length} were caught.`);
   else console.error(`\nSurvived: ${survivors.map(({ mutant }) => mutant.name).join(", ")}.`);
   return survivors.length === 0;
-}
-
-async function judgeTree(mutant: Mutant | null, terms: Omit<MutantTerms, "names">): Promise<Verdict> {
-  await using tree = await ThrowAwayTree.create();
-  if (mutant !== null) tree.spoil(mutant);
-  return await judge(tree.path, terms);
 }
 
 function fateOf(mutant: Mutant, { findings, seconds, fault }: Verdict): Fate {
