@@ -1,7 +1,7 @@
 import { describeViolation, type Violation } from "./hist/verdict.ts";
 
 /** What a stage is asked to do. */
-interface StageTask {
+export interface StageTask {
   /** Everything that is left to chance follows from it. */
   readonly seed: string;
   /** About how long it may take. */
