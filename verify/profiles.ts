@@ -1,3 +1,4 @@
+import { compound } from "./chaos/compound.ts";
 import { database } from "./database/stage.ts";
 import { differential } from "./diff/differential.ts";
 import { pool } from "./pool/stage.ts";
@@ -23,7 +24,10 @@ export const profiles: ReadonlyMap<string, readonly ShareOfTime[]> = new Map([
       { stage: simulation, share: 0.38 },
       { stage: differential, share: 0.08 },
       { stage: database, share: 0.08 },
+      { stage: compound, share: 0.4 },
     ],
   ],
-  ...[database, differential, pool, simulation, upgrade].map((stage) => [stage.name, alone(stage)] as const),
+  ...[compound, database, differential, pool, simulation, upgrade].map(
+    (stage) => [stage.name, alone(stage)] as const,
+  ),
 ]);
