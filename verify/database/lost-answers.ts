@@ -1,5 +1,5 @@
 import { workflow } from "../../packages/pawl/src/index.ts";
-import { WireProxy } from "../../packages/pawl/test/crash/wire-proxy.ts";
+import { WireProxy } from "../chaos/wire-proxy.ts";
 import { comesTrue, within, type Props, type Scene } from "./scene.ts";
 
 /** Ends when it is told to. */
