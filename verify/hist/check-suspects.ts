@@ -58,39 +58,22 @@ export function createSuspectCheck(report: Report): (entry: StoreEntry) => void 
       report("I16", "a worker that had a suspect claimed something else", first, second);
   };
 
+  const write = (entry: StoreEntry & { run: RunId; epoch: number }): void => {
+    const hasLeft =
+      entry.type === "fail" ||
+      entry.op === "end" ||
+      entry.op === "release" ||
+      (entry.op === "park" && entry.outcome === "parked");
+    if (entry.type === "ok") show(entry);
+    if (hasLeft && holders.get(entry.run) === entry.process) leave(entry.run);
+  };
+
   return (entry) => {
-    switch (entry.op) {
-      case "register":
-        leaseMs.set(entry.process, entry.leaseMs);
-        return;
-      case "claim":
-        claim(entry);
-        return;
-      case "heartbeat":
-        if (!entry.isAlive) leaveAll(entry.process);
-        return;
-      case "retire":
-        leaveAll(entry.worker);
-        return;
-      case "terminate":
-        leave(entry.run);
-        return;
-      case "begin":
-      case "inbox":
-      case "record":
-      case "park":
-      case "end":
-      case "release": {
-        const hasLeft =
-          entry.type === "fail" ||
-          entry.op === "end" ||
-          entry.op === "release" ||
-          (entry.op === "park" && entry.outcome === "parked");
-        if (entry.type === "ok") show(entry);
-        if (hasLeft && holders.get(entry.run) === entry.process) leave(entry.run);
-        return;
-      }
-      default:
-    }
+    if (entry.op === "register") leaseMs.set(entry.process, entry.leaseMs);
+    else if (entry.op === "claim") claim(entry);
+    else if (entry.op === "heartbeat" && !entry.isAlive) leaveAll(entry.process);
+    else if (entry.op === "retire") leaveAll(entry.worker);
+    else if (entry.op === "terminate") leave(entry.run);
+    else if ("epoch" in entry && entry.op !== "leak") write(entry);
   };
 }
