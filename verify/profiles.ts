@@ -1,4 +1,5 @@
 import { differential } from "./diff/differential.ts";
+import { points, somePoints } from "./points/points.ts";
 import { simulation } from "./sim/simulation.ts";
 import type { Stage } from "./stage.ts";
 
@@ -18,8 +19,9 @@ export const profiles: ReadonlyMap<string, readonly ShareOfTime[]> = new Map([
     "quick",
     [
       { stage: simulation, share: 0.4 },
+      { stage: somePoints, share: 0.05 },
       { stage: differential, share: 0.1 },
     ],
   ],
-  ...[simulation, differential].map((stage) => [stage.name, alone(stage)] as const),
+  ...[simulation, somePoints, points, differential].map((stage) => [stage.name, alone(stage)] as const),
 ]);

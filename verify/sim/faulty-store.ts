@@ -1,6 +1,7 @@
 import { PawlError } from "../../packages/pawl/src/core/error.ts";
 import type { Store } from "../../packages/pawl/src/store/store.ts";
 import type { Recorder } from "../hist/record.ts";
+import type { CallHarm } from "../points/script.ts";
 import { callFates, hintFates, type CallFate, type Plan } from "./plan.ts";
 import type { Rng } from "./rng.ts";
 import type { SimProcess } from "./sim-process.ts";
@@ -17,6 +18,11 @@ export interface StoreLink {
   readonly healAtMs: number;
   /** Counts a fault that took effect. */
   readonly landed: (kind: string) => void;
+  /** What is to go wrong with this call, beside what chance says. */
+  readonly scripted: (call: string) => CallHarm | null;
+  readonly crash: () => void;
+  /** For longer than a lease. */
+  readonly pause: () => void;
 }
 
 type Reject = (error: Error) => void;
@@ -70,10 +76,29 @@ export function createFaultyStore(store: Store, link: StoreLink): Store {
     });
   };
 
+  /** What the script says happens, and nothing else. */
+  const harm = <T>(
+    harm: CallHarm,
+    apply: () => Promise<T>,
+    resolve: (value: T) => void,
+    reject: Reject,
+  ): void => {
+    if (harm === "dropped" || harm === "unanswered") return send(harm, apply, resolve, reject);
+    // Not in the middle of its code: it may just be starting.
+    if (harm === "crash before") return void world.after(0, link.crash);
+    if (harm === "pause before" || harm === "pause after") world.after(0, link.pause);
+    if (harm === "pause before")
+      return void world.after(0, () => process.pass("call", () => send("fine", apply, resolve, reject)));
+    const crashing = (): Promise<T> => apply().finally(link.crash);
+    send("fine", harm === "crash after" ? crashing : apply, resolve, reject);
+  };
+
   /** A process that is paused in the middle of its code sends its calls when it goes on; a dead one sends none. */
   const call = <T>(name: string, apply: () => Promise<T>): Promise<T> =>
     new Promise((resolve, reject) => {
       process.pass("call", () => {
+        const scripted = world.nowMs < healAtMs ? link.scripted(name) : null;
+        if (scripted !== null) return harm(scripted, apply, resolve, reject);
         const fate = draw(callFates, plan.calls);
         recorder.note(() => `${process.name} ${name} ${fate}`);
         if (fate !== "fine") link.landed(`call ${fate}`);
