@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { parseArgs } from "node:util";
+import { runMutants } from "./mutants/run-mutants.ts";
 import { profiles } from "./profiles.ts";
 import { runSchedule } from "./sim/schedule.ts";
 import { describeReport } from "./stage.ts";
@@ -13,9 +14,11 @@ const usage = `npm run verify -- [options]
   --profile P   what to do in that time: ${names.join(", ")} (default quick; with --seed simulation)
   --seed S      only this, as it was
   --trace       with --seed: print everything that happens in the simulation
+  --mutants     [name ...] plant mistakes in copies of the engine, one at a time: each must be found
 `;
 
-const { values: options } = parseArgs({
+const { values: options, positionals } = parseArgs({
+  allowPositionals: true,
   options: {
     help: { type: "boolean", default: false },
     seconds: { type: "string" },
@@ -23,13 +26,25 @@ const { values: options } = parseArgs({
     profile: { type: "string" },
     seed: { type: "string" },
     trace: { type: "boolean", default: false },
+    mutants: { type: "boolean", default: false },
   },
 });
 
 if (options.help) console.log(usage);
 else if (options.trace && options.seed !== undefined)
   console.log((await runSchedule(options.seed, { tracing: true })).trace);
+else if (options.mutants) await verifyMutants();
 else await verify();
+
+async function verifyMutants(): Promise<void> {
+  const terms = {
+    names: positionals,
+    profile: options.profile ?? "quick",
+    seed: options.seed ?? seedBase(),
+    seconds: secondsOf(options.seconds, 1) ?? 60,
+  };
+  if (!(await runMutants(terms))) process.exitCode = 1;
+}
 
 async function verify(): Promise<void> {
   const profile = profiles.get(options.profile ?? (options.seed === undefined ? "quick" : "simulation"));

@@ -1,7 +1,10 @@
+import { database } from "./database/stage.ts";
 import { differential } from "./diff/differential.ts";
 import { points, somePoints } from "./points/points.ts";
+import { pool } from "./pool/stage.ts";
 import { simulation } from "./sim/simulation.ts";
 import type { Stage } from "./stage.ts";
+import { upgrade } from "./upgrade/stage.ts";
 
 interface ShareOfTime {
   readonly stage: Stage;
@@ -18,10 +21,13 @@ export const profiles: ReadonlyMap<string, readonly ShareOfTime[]> = new Map([
   [
     "quick",
     [
-      { stage: simulation, share: 0.4 },
-      { stage: somePoints, share: 0.05 },
-      { stage: differential, share: 0.1 },
+      { stage: simulation, share: 0.36 },
+      { stage: somePoints, share: 0.04 },
+      { stage: differential, share: 0.08 },
+      { stage: database, share: 0.08 },
     ],
   ],
-  ...[simulation, somePoints, points, differential].map((stage) => [stage.name, alone(stage)] as const),
+  ...[database, differential, points, pool, simulation, somePoints, upgrade].map(
+    (stage) => [stage.name, alone(stage)] as const,
+  ),
 ]);

@@ -12,6 +12,7 @@ const step = (path: string, failures = 0, retry: Tries | null = null): Op => ({
   failures,
   retry,
   undo: null,
+  transaction: null,
 });
 const wait = (path: string, timeoutMs: number | null): Op => ({ kind: "wait", path, signal: "s", timeoutMs });
 const program = (ops: readonly Op[], attempts: 1 | 3 = 1): Program => ({
@@ -89,7 +90,7 @@ test("what is caught does not fail the run, and only what can throw is caught", 
 });
 
 test("the same seed gives the same scenario, in which no path occurs twice", () => {
-  const limits = { leaseMs: 1_000, size: 12, depth: 2, roots: 3, activeMs: 1_000 };
+  const limits = { leaseMs: 1_000, size: 12, depth: 2, roots: 3, activeMs: 1_000, mayPatch: true };
   for (let i = 0; i < 100; i++) {
     const scenario = generateScenario(createRng(`scenario ${i}`), limits);
     expect(generateScenario(createRng(`scenario ${i}`), limits)).toEqual(scenario);

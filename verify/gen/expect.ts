@@ -71,6 +71,14 @@ function inTurn(first: Expectation, second: Expectation): Expectation {
   };
 }
 
+function either(one: Expectation, other: Expectation): Expectation {
+  return {
+    completes: one.completes || other.completes,
+    causes: new Set([...one.causes, ...other.causes]),
+    waits: one.waits || other.waits,
+  };
+}
+
 function expectOp(op: Op, path: string, around: Surroundings): Expectation {
   const throws: Expectation = { completes: false, causes: new Set([op.path]), waits: false };
   switch (op.kind) {
@@ -97,6 +105,10 @@ function expectOp(op: Op, path: string, around: Surroundings): Expectation {
       const between = expectChain(op.between, path, around);
       const call = expectOp({ kind: "call", path: op.path, program: op.program }, path, around);
       return inTurn(between, call);
+    }
+    case "patch": {
+      const [before, since] = op.chains.map((chain) => expectChain(chain, path, around));
+      return either(before ?? completes, since ?? completes);
     }
     case "race": {
       const ends = op.chains.map((chain) => expectChain(chain, path, around));
@@ -169,6 +181,10 @@ export function findMismatch(program: Program, output: unknown, around: Surround
       case "start":
         if (!Array.isArray(value) || value.length !== 2) return differs;
         return compareChain(op.between, value[0]) ?? findMismatch(lastOf(op.program), value[1], around);
+      case "patch": {
+        const { isNew, values } = (value ?? {}) as { readonly isNew?: boolean; readonly values?: unknown };
+        return typeof isNew === "boolean" ? compareChain(op.chains[isNew ? 1 : 0], values) : differs;
+      }
       case "race": {
         const { winner, value: won } = (value ?? {}) as {
           readonly winner?: string;

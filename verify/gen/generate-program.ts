@@ -3,7 +3,9 @@ import type { Rng } from "../sim/rng.ts";
 import {
   always,
   attemptChoices,
+  databases,
   type Attempts,
+  type Database,
   type Op,
   type Program,
   type StepOp,
@@ -18,6 +20,8 @@ export interface ProgramLimits {
   readonly depth: number;
   /** Its code may begin anew though its workflow makes one attempt: by retries of its own, or because it is redriven. */
   readonly mayRepeat: boolean;
+  /** Its code is changed while it runs. */
+  readonly mayPatch: boolean;
   /** Attempts of its workflow. Default: any. */
   readonly attempts?: Attempts;
 }
@@ -31,14 +35,19 @@ const stepNames = ["a", "b", "c"];
  * for what was recorded on the old one.
  */
 export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): Program {
-  const attempts = limits.attempts ?? rng.pick(attemptChoices);
+  const attempts = limits.attempts ?? (limits.mayPatch ? 1 : rng.pick(attemptChoices));
   const repeats = attempts > 1 || limits.mayRepeat;
   // What a new beginning makes of a failure that the code had dealt with is best seen where there are many.
   const moreTries = limits.mayRepeat ? 0.12 : 0;
   const options = rng.fork(`options ${path}`);
   // What an option hides, a program without it shows.
   const mayRetrySteps = options.chance(0.5);
-  const mayUndo = options.chance(0.5);
+  const patching = rng.fork(`patching ${path}`);
+  // Code from before a change asks for nothing that came since: it neither undoes that, nor tells a new attempt of it.
+  const mayPatch = limits.mayPatch && !repeats && patching.chance(0.7);
+  const mayUndo = options.chance(0.5) && !mayPatch;
+  const transacting = rng.fork(`transacting ${path}`);
+  const mayTransact = transacting.chance(0.2);
   const goingOn = rng.fork(`going on ${path}`);
   const goesOn = goingOn.chance(0.15);
   let left = limits.size;
@@ -58,6 +67,7 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
 
   const drawOp = (depth: number, path: string, signals: readonly string[]): Op => {
     left -= 1;
+    if (mayPatch && parallelDepth === 0 && depth > 0 && patching.chance(0.3)) return drawPatch(depth, path);
     let draw = rng.next();
     if (depth > 0) {
       if (draw < 0.12) return drawAll(depth, path);
@@ -83,6 +93,16 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     // What is undone is done again in another life, and chains overtake each other: each needs names of its own.
     const isScoped = rng.chance(0.5) || (repeats && (mayUndo || mayRetrySteps));
     return { kind: "all", path, isScoped, chains };
+  };
+
+  /**
+   * What has changed begins with something that leaves a trace at once: else old code that takes the run finds nothing that it
+   * could stumble over, and goes on.
+   */
+  const drawPatch = (depth: number, path: string): Op => {
+    const first = drawStep(`${path}n`);
+    const [before, since] = [drawChain(depth - 1, `${path}o`, 2), drawChain(depth - 1, `${path}n`, 2)];
+    return { kind: "patch", path, chains: [before, [first, ...since]] };
   };
 
   /** Another branch may wait for what is waited for later, too: if it loses, the signal is still there. */
@@ -117,11 +137,11 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   const drawCall = (depth: number, path: string): Op & { kind: "call" } => {
     const size = Math.min(left, 1 + rng.below(4));
     left -= size;
-    const { leaseMs, mayRepeat } = limits;
+    const { leaseMs, mayRepeat, mayPatch } = limits;
     return {
       kind: "call",
       path,
-      program: generateProgram(rng, { leaseMs, mayRepeat, size, depth: depth - 1 }, path),
+      program: generateProgram(rng, { leaseMs, mayRepeat, mayPatch, size, depth: depth - 1 }, path),
     };
   };
 
@@ -142,15 +162,19 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     return withOptions({ path, name: rng.pick(stepNames), workMs: Math.floor(workMs), failures });
   };
 
+  const drawTransaction = (): Database | null =>
+    mayTransact && transacting.chance(0.8) ? transacting.pick(databases) : null;
+
   const withOptions = (step: Pick<StepOp, "path" | "name" | "workMs" | "failures">): StepOp => {
+    const transaction = drawTransaction();
     const retry = mayRetrySteps && options.chance(0.5) ? drawTries() : null;
     const undo =
-      mayUndo && options.chance(0.6) && raceDepth === 0
+      mayUndo && options.chance(0.6) && raceDepth === 0 && transaction === null
         ? { ...drawTries(), failures: options.pick([0, 0, 0, 1, 2, always]) }
         : null;
     const failures =
       retry !== null && step.failures === 0 && options.chance(0.6) ? 1 + options.below(3) : step.failures;
-    return { kind: "step", ...step, failures, retry, undo };
+    return { kind: "step", ...step, failures, retry, undo, transaction };
   };
 
   /** Some pauses are so long that the run is parked. */
@@ -222,6 +246,16 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     return [{ kind: "race", path: race, chains }, ...rest];
   };
 
+  /** A change in the middle, with time to come by it before and after. */
+  const drawPatched = (): Op[] => {
+    const draw = (index: number): Op => {
+      const workMs = Math.floor(patching.next() * 0.2 * limits.leaseMs);
+      return withOptions({ path: `${path}.${index}`, name: rng.pick(stepNames), workMs, failures: 0 });
+    };
+    const sleep: Op = { kind: "sleep", path: `${path}.3`, ms: Math.floor(patching.next() * limits.leaseMs) };
+    return [draw(0), draw(1), drawPatch(1, `${path}.2`), sleep, draw(4)];
+  };
+
   const drawNext = (): Program => {
     const next = { ...limits, attempts, size: 1 + goingOn.below(3), depth: Math.min(1, limits.depth) };
     return generateProgram(goingOn.fork("next"), next, `${path}n`);
@@ -231,7 +265,8 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   const isCaught = limits.mayRepeat && rng.chance(0.2);
   const isRaced = limits.depth > 1 && options.chance(0.15);
   const drawPlain = (): Op[] => (rng.chance(0.2) ? drawSteps() : drawChain(limits.depth, path, length));
-  const ops = isCaught ? drawCaught() : isRaced ? drawRaced() : drawPlain();
+  const isPatched = mayPatch && patching.chance(0.6);
+  const ops = isPatched ? drawPatched() : isCaught ? drawCaught() : isRaced ? drawRaced() : drawPlain();
   // Only what does not complete is undone.
   if (mayUndo && options.chance(0.3)) ops.push({ kind: "throw", path: `${path}.end` });
   return { path, attempts, ops, next: goesOn ? drawNext() : null };

@@ -1,10 +1,21 @@
 import { PawlError } from "../../packages/pawl/src/core/error.ts";
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
+import type { Transaction } from "../../packages/pawl/src/core/transaction.ts";
+import type { Transactor } from "../../packages/pawl/src/core/transactor.ts";
 import type { Context } from "../../packages/pawl/src/runtime/context.ts";
 import type { StepContext, UndoContext } from "../../packages/pawl/src/runtime/step-context.ts";
 import type { StepOptions } from "../../packages/pawl/src/runtime/step-options.ts";
+import type { TransactionOptions } from "../../packages/pawl/src/runtime/transaction-options.ts";
 import { workflow, type Workflow } from "../../packages/pawl/src/runtime/workflow.ts";
-import { attemptChoices, type Attempts, type Op, type Program, type StepOp, type Tries } from "./program.ts";
+import {
+  attemptChoices,
+  type Attempts,
+  type Database,
+  type Op,
+  type Program,
+  type StepOp,
+  type Tries,
+} from "./program.ts";
 
 /** A program, and under which epoch its code begins; whoever claims writes that into it. */
 interface StampedProgram extends Program {
@@ -44,6 +55,12 @@ export interface ProgramHost {
   beginStep(execution: Execution, op: StepOp, told: StepTold): StepCall;
   beginUndo(execution: Execution, op: StepOp, told: UndoTold): StepCall;
   work(ms: number): Promise<void>;
+  /** Whether its code is the one since the change. Default: it is. */
+  readonly isChanged?: boolean;
+  /** Which side of a patch the code was told to take. */
+  patched?(execution: Execution, id: string, isNew: boolean): void;
+  /** Begins the transactions of a library in this database. */
+  transactorOf?(database: Exclude<Database, "own">): Transactor<Transaction>;
   asked(execution: Execution, step: string, waitMs: number): void;
   delivered(execution: Execution, step: string, index: number, type: "ok" | "fail", value: string): void;
 }
@@ -73,6 +90,12 @@ export function createProgramWorkflows(
   }
   return workflows;
 }
+
+/** Writes down in the transaction itself which call of which step was in it. */
+const insertEffect = "insert into effect (run, step, key, token) values ($1, $2, $3, $4)";
+
+/** With this the scopes begin of what a change has brought. */
+export const newSide = "new";
 
 /** How a run ended that did not complete. */
 const stops = ["RUN_FAILED", "RUN_CANCELLED", "RUN_TIMED_OUT", "RUN_EXPIRED"] as const;
@@ -157,6 +180,27 @@ async function interpret(
     if (call.fails) throw programError(call.token);
   };
 
+  /** What it writes is there exactly if the step's result is recorded. */
+  const performIn = async (tx: Transaction, op: StepOp, step: StepContext): Promise<string> => {
+    const told = toldOf(step);
+    const call = host.beginStep(execution, op, told);
+    await tx.query(insertEffect, [run, op.path, told.key, call.token]);
+    await host.work(op.workMs);
+    call.end();
+    if (call.fails) throw programError(call.token);
+    return call.token;
+  };
+
+  const transactionOptionsOf = ({ transaction, retry }: StepOp): TransactionOptions<Transaction> => {
+    const on = transaction === null || transaction === "own" ? undefined : host.transactorOf?.(transaction);
+    return {
+      // However often the database is in conflict, or cannot be reached: it heals.
+      conflictAttempts: 1_000,
+      ...(retry === null ? {} : { retry: retryOf(retry) }),
+      ...(on === undefined ? {} : { on }),
+    };
+  };
+
   const optionsOf = (op: StepOp): StepOptions<string> => ({
     ...(op.retry === null ? {} : { retry: retryOf(op.retry) }),
     ...(op.undo === null
@@ -173,6 +217,10 @@ async function interpret(
   const perform = async (op: Op, ctx: Context): Promise<unknown> => {
     switch (op.kind) {
       case "step":
+        if (op.transaction !== null) {
+          const work = (tx: Transaction, step: StepContext): Promise<string> => performIn(tx, op, step);
+          return deliver(op, ctx.transaction(op.name, work, transactionOptionsOf(op)));
+        }
         return deliver(
           op,
           ctx.step(op.name, (step) => performStep(op, step), optionsOf(op)),
@@ -201,6 +249,16 @@ async function interpret(
               : performChain(chain, ctx),
           ),
         );
+      case "patch": {
+        // Each side has names of its own: nothing of one is taken for the other.
+        const isNew = host.isChanged !== false && ctx.patch(op.path);
+        if (host.isChanged !== false) host.patched?.(execution, op.path, isNew);
+        const side = `${isNew ? newSide : "old"} ${op.path}`;
+        return {
+          isNew,
+          values: await ctx.scope(side, (inner) => performChain(op.chains[isNew ? 1 : 0], inner)),
+        };
+      }
       case "race": {
         const racer = (chain: readonly Op[]) => (inner: Context) => performChain(chain, inner);
         return ctx.race(Object.fromEntries(op.chains.map((chain, index) => [String(index), racer(chain)])));

@@ -10,6 +10,8 @@ export type Op =
       readonly failures: number;
       readonly retry: Tries | null;
       readonly undo: UndoPlan | null;
+      /** In whose transaction its function is called; null: in none. */
+      readonly transaction: Database | null;
     }
   | { readonly kind: "sleep"; readonly path: string; readonly ms: number }
   | {
@@ -35,9 +37,20 @@ export type Op =
     }
   /** `ctx.race` over chains. */
   | { readonly kind: "race"; readonly path: string; readonly chains: readonly (readonly Op[])[] }
+  /** What a change put in the place of something else: the chain from before it, and the one since. Its id is its path. */
+  | { readonly kind: "patch"; readonly path: string; readonly chains: readonly [before: Chain, since: Chain] }
   /** `try`/`catch` around its body. */
   | { readonly kind: "try"; readonly path: string; readonly body: readonly Op[] }
   | { readonly kind: "throw"; readonly path: string };
+
+/**
+ * Where a transaction is: on a connection of Pawl's own, in the same database by a library that takes any answer to COMMIT
+ * for a good one, or by a library in a database that runs do not live in.
+ */
+export const databases = ["own", "library", "foreign"] as const;
+export type Database = (typeof databases)[number];
+
+type Chain = readonly Op[];
 
 /** How often something is tried, and the pause in between. */
 export interface Tries {

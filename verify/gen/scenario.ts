@@ -163,7 +163,7 @@ export function generateScenario(rng: Rng, limits: ScenarioLimits): Scenario {
       const size = 1 + rng.below(2);
       const program = generateProgram(
         rng,
-        { leaseMs, size, depth: 0, attempts, mayRepeat: isRedriven },
+        { leaseMs, size, depth: 0, attempts, mayRepeat: isRedriven, mayPatch: false },
         name,
       );
       drawSignals(rng, program, signals);

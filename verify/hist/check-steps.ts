@@ -42,7 +42,7 @@ interface StepTries {
 }
 
 /**
- * I3: a holder calls a step's function at most once. Once its result is recorded, nobody who holds the run then or later calls
+ * I3: a holder calls a step's function at most once, unless in a transaction that was rolled back. Once its result is recorded, nobody who holds the run then or later calls
  * it again; once its failure is, only a new attempt does. A zombie may: it does not know.
  * Attempts count on in another life.
  * I14: all executions of an attempt's code are handed the same results in the same order, each recorded before.
@@ -122,7 +122,7 @@ export function createStepCheck(lives: Lives, report: Report): StepCheck {
     }
     const callId = `${entry.epoch} ${entry.stepAttempt}`;
     const twin = callBy.get(callId);
-    if (twin !== undefined)
+    if (twin !== undefined && entry.isTransactional !== true)
       report("I3", `one holder called step ${entry.step} twice in one attempt`, twin, entry);
     callBy.set(callId, entry);
     checkStepAttempt(entry);

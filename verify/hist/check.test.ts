@@ -18,7 +18,7 @@ import {
   waitsForEver,
   worker,
 } from "./healthy-history.ts";
-import type { Entry } from "./record.ts";
+import type { EffectEntry, Entry, StepEntry } from "./record.ts";
 
 interface Spoiled {
   /** Inserted by their time. */
@@ -111,6 +111,36 @@ test("I2: a recorded child that does not exist is noticed", () => {
     without: (entry: Entry) => without(entry) || entry.by === "delivery",
   };
   expect(broken(spoiled)).toEqual(["I2"]);
+});
+
+const transactional = (entry: Partial<StepEntry> & Pick<StepEntry, "type">): StepEntry =>
+  stepEntry(entry.type === "invoke" ? 11 : 12, { isTransactional: true, ...entry });
+const isCall = (entry: Entry): boolean => entry.by === "step";
+const effect = (at: number, more: Partial<EffectEntry> = {}): EffectEntry => {
+  const written = { run, step: "p.0", key: "a", token: "p.0#1", database: "own" } as const;
+  return { by: "effect", at, process: worker, ...written, ...more };
+};
+const calledInTransaction = [transactional({ type: "invoke" }), transactional({ type: "ok" })];
+
+test("I2: a transaction whose record and effect are there is fine", () => {
+  expect(broken({ without: isCall, entries: [...calledInTransaction, effect(20)] })).toEqual([]);
+});
+
+test("I2: a recorded transaction without its effect is noticed", () => {
+  expect(broken({ without: isCall, entries: calledInTransaction })).toEqual(["I2"]);
+});
+
+test("I2: the effect of a transaction that is not recorded is noticed, unless it is in another database", () => {
+  const call = { isTransactional: true, step: "p.1", key: "b", token: "p.1#2" } as const;
+  const calls = [stepEntry(13, { type: "invoke", ...call }), stepEntry(14, { type: "ok", ...call })];
+  const left = { step: "p.1", key: "b", token: "p.1#2" };
+  expect(broken({ entries: [...calls, effect(15, left)] })).toEqual(["I2"]);
+  expect(broken({ entries: [...calls, effect(15, { ...left, database: "foreign" })] })).toEqual([]);
+});
+
+test("I2: an effect that is there twice is noticed", () => {
+  const twice = [effect(20), effect(21, { token: "p.0#2", database: "foreign" })];
+  expect(broken({ without: isCall, entries: [...calledInTransaction, ...twice] })).toEqual(["I2"]);
 });
 
 test("I3: a step that runs again after its result was recorded is noticed", () => {

@@ -1,5 +1,6 @@
 import type { SnapshotRun, StoreSnapshot } from "../../packages/pawl/src/store/snapshot.ts";
 import { createCancelCheck } from "./check-cancels.ts";
+import { createEffectCheck } from "./check-effects.ts";
 import {
   checkChildren,
   checkWithdrawn,
@@ -11,6 +12,7 @@ import {
 import { createLeaseCheck } from "./check-leases.ts";
 import { createMessageCheck } from "./check-messages.ts";
 import { checkOutcomes, type ExpectedRun } from "./check-outcomes.ts";
+import { createPatchCheck } from "./check-patches.ts";
 import { checkReschedule, checkRooms, checkSweep } from "./check-rooms.ts";
 import { createStartCheck } from "./check-starts.ts";
 import { createStepCheck } from "./check-steps.ts";
@@ -45,6 +47,8 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
   const times = createTimeCheck(final, report);
   const cancels = createCancelCheck(lives, report);
   const undos = createUndoCheck(lives, report);
+  const patches = createPatchCheck(report);
+  const effects = createEffectCheck(final, report);
 
   for (const entry of entries) {
     switch (entry.by) {
@@ -55,8 +59,16 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
         break;
       case "step":
         steps.step(entry);
+        effects.step(entry);
+        patches(entry);
         undos.step(entry);
         cancels(entry);
+        break;
+      case "patch":
+        patches(entry);
+        break;
+      case "effect":
+        effects.see(entry);
         break;
       case "undo":
         undos.undo(entry);
@@ -79,6 +91,7 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
         undos.store(entry);
         messages.store(entry);
         cancels(entry);
+        patches(entry);
         checkSweep(entry, report);
         checkReschedule(entry, report);
         break;
@@ -88,6 +101,7 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
         entry satisfies never;
     }
   }
+  effects.conclude();
   facts.conclude();
   times.conclude();
   checkHistories(final, report);

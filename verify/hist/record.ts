@@ -4,13 +4,23 @@ import type { EndStatus } from "../../packages/pawl/src/core/run-status.ts";
 import type { TellAnswer } from "../../packages/pawl/src/store/message.ts";
 import type { CreateAnswer, NewRun } from "../../packages/pawl/src/store/run-record.ts";
 import type { RedriveAnswer } from "../../packages/pawl/src/store/store.ts";
+import type { Database } from "../gen/program.ts";
 
 /**
  * What was observed, in the order in which it happened. Three observers write it: callers (what they asked for and were
  * answered), the ledger (every call of a step's function, and every result handed to workflow code), and the store's door
  * (every transition at the moment it was applied). Checking needs nothing else but the store's last snapshot.
  */
-export type Entry = ClientEntry | StepEntry | UndoEntry | AskEntry | DeliveryEntry | StoreEntry | FaultEntry;
+export type Entry =
+  | ClientEntry
+  | StepEntry
+  | EffectEntry
+  | UndoEntry
+  | AskEntry
+  | PatchEntry
+  | DeliveryEntry
+  | StoreEntry
+  | FaultEntry;
 
 interface Observed {
   /** The store's time, ms. */
@@ -57,6 +67,19 @@ export interface StepEntry extends Observed {
   readonly key: string;
   readonly stepAttempt: number;
   readonly isUndoable: boolean;
+  /** Its function is called in a transaction, which may be rolled back and tried again. */
+  readonly isTransactional?: boolean;
+}
+
+/** What a step's function wrote in its transaction, committed. */
+export interface EffectEntry extends Observed {
+  readonly by: "effect";
+  readonly run: RunId;
+  readonly step: string;
+  readonly key: string;
+  /** Of the call that wrote it. */
+  readonly token: string;
+  readonly database: Database;
 }
 
 /** One call of what undoes a step. */
@@ -80,6 +103,15 @@ export interface AskEntry extends Observed {
   readonly step: string;
   readonly epoch: number;
   readonly waitMs: number;
+}
+
+/** Workflow code asked on which side of a patch it is. */
+export interface PatchEntry extends Observed {
+  readonly by: "patch";
+  readonly run: RunId;
+  readonly epoch: number;
+  readonly id: string;
+  readonly isNew: boolean;
 }
 
 /** A result or error handed to workflow code by whatever it awaited. */

@@ -33,6 +33,35 @@ function unavailable(): PawlError {
   return new PawlError("STORE_UNAVAILABLE", "The connection was lost.");
 }
 
+/** Sends a call that suffers what the script says, and nothing else. */
+export function suffer<T>(
+  { world, process, crash, pause }: StoreLink,
+  harm: CallHarm,
+  apply: () => Promise<T>,
+  send: (fate: "dropped" | "unanswered" | "fine", apply: () => Promise<T>) => void,
+): void {
+  switch (harm) {
+    case "dropped":
+    case "unanswered":
+      return send(harm, apply);
+    // Not in the middle of its code: it may just be starting.
+    case "crash before":
+      world.after(0, crash);
+      return;
+    case "crash after":
+      return send("fine", () => apply().finally(crash));
+    case "pause before":
+      world.after(0, pause);
+      world.after(0, () => process.pass("call", () => send("fine", apply)));
+      return;
+    case "pause after":
+      world.after(0, pause);
+      return send("fine", apply);
+    default:
+      harm satisfies never;
+  }
+}
+
 /** The store as one process reaches it: every call takes time, and any may be lost, held up, or applied without an answer. */
 export function createFaultyStore(store: Store, link: StoreLink): Store {
   const { world, process, recorder, rng, plan, healAtMs } = link;
@@ -76,29 +105,13 @@ export function createFaultyStore(store: Store, link: StoreLink): Store {
     });
   };
 
-  /** What the script says happens, and nothing else. */
-  const harm = <T>(
-    harm: CallHarm,
-    apply: () => Promise<T>,
-    resolve: (value: T) => void,
-    reject: Reject,
-  ): void => {
-    if (harm === "dropped" || harm === "unanswered") return send(harm, apply, resolve, reject);
-    // Not in the middle of its code: it may just be starting.
-    if (harm === "crash before") return void world.after(0, link.crash);
-    if (harm === "pause before" || harm === "pause after") world.after(0, link.pause);
-    if (harm === "pause before")
-      return void world.after(0, () => process.pass("call", () => send("fine", apply, resolve, reject)));
-    const crashing = (): Promise<T> => apply().finally(link.crash);
-    send("fine", harm === "crash after" ? crashing : apply, resolve, reject);
-  };
-
   /** A process that is paused in the middle of its code sends its calls when it goes on; a dead one sends none. */
   const call = <T>(name: string, apply: () => Promise<T>): Promise<T> =>
     new Promise((resolve, reject) => {
       process.pass("call", () => {
         const scripted = world.nowMs < healAtMs ? link.scripted(name) : null;
-        if (scripted !== null) return harm(scripted, apply, resolve, reject);
+        if (scripted !== null)
+          return suffer(link, scripted, apply, (fate, changed) => send(fate, changed, resolve, reject));
         const fate = draw(callFates, plan.calls);
         recorder.note(() => `${process.name} ${name} ${fate}`);
         if (fate !== "fine") link.landed(`call ${fate}`);

@@ -17,7 +17,7 @@ export class Ledger {
   hostFor(process: SimProcess): ProgramHost {
     const recorder = this.#recorder;
     return {
-      beginStep: (execution, { path, failures, undo }, told) => {
+      beginStep: (execution, { path, failures, undo, transaction }, told) => {
         const token = `${path}#${this.#tokens++}`;
         const fails = this.#countCall(execution.run, path, process) <= failures;
         const note = (type: StepEntry["type"]): void => {
@@ -37,6 +37,7 @@ export class Ledger {
             key: told.key,
             stepAttempt: told.attempt,
             isUndoable: undo !== null,
+            ...(transaction === null ? {} : { isTransactional: true }),
           });
         };
         note("invoke");
@@ -60,6 +61,10 @@ export class Ledger {
       asked: ({ run, epoch }: Execution, step, waitMs) => {
         if (!process.isAlive) return;
         recorder.add({ by: "ask", at: recorder.now, process: process.name, run, step, epoch, waitMs });
+      },
+      patched: ({ run, epoch }: Execution, id, isNew) => {
+        if (!process.isAlive) return;
+        recorder.add({ by: "patch", at: recorder.now, process: process.name, run, epoch, id, isNew });
       },
       delivered: ({ run, epoch }: Execution, step, index, type, value) => {
         if (!process.isAlive) return;

@@ -32,7 +32,7 @@ export class Nemesis<L extends Life> {
     const { pauseMs, killMs, stopMs } = parts.plan.processes;
     this.#haunt(pauseMs, () => this.#pauseAtRandom());
     this.#haunt(killMs, () => this.kill("kill"));
-    this.#haunt(stopMs, () => this.#stop());
+    this.#haunt(stopMs, () => this.#stop("stop"));
     parts.world.after(parts.healAtMs - parts.world.nowMs, () => this.#heal());
   }
 
@@ -94,10 +94,16 @@ export class Nemesis<L extends Life> {
     });
   }
 
-  #stop(): void {
+  /** Replaces the process: in good order if it can. */
+  replace(kind: string): void {
+    if (this.#life?.process.isPaused === true) this.kill(kind);
+    else this.#stop(kind);
+  }
+
+  #stop(kind: string): void {
     const life = this.#life;
     if (life === null || life.stop === null || life.process.isPaused) return;
-    this.#parts.landed("stop");
+    this.#parts.landed(kind);
     const stopped = (): void => {
       if (this.#life !== life) return;
       this.#life = null;

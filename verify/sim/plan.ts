@@ -39,6 +39,8 @@ export interface Plan {
   readonly roots: number;
   readonly programSize: number;
   readonly crashLimit: number;
+  /** The programs' code is changed meanwhile, on one worker after the other. */
+  readonly isDeployed: boolean;
   /** Between two attempts at a program. */
   readonly retryMs: number;
   /** Callers begin what they do within this time. */
@@ -117,6 +119,7 @@ export function drawPlan(rng: Rng): Plan {
     },
     skewMs: rng.pick([0, 50, 7_200_000]),
     stickyRuns: rng.pick([0, 1, 1_000, 1_000]),
+    isDeployed: rng.chance(0.15),
     retryMs: rng.pick([20, 20, Math.floor(leaseMs / 2)]),
   };
 }

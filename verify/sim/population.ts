@@ -7,9 +7,11 @@ import type { Script } from "../points/script.ts";
 import type { ClientProcess } from "./callers.ts";
 import { createSimClient } from "./client-process.ts";
 import { createFaultyStore, type StoreLink } from "./faulty-store.ts";
+import { createFaultyTransactions } from "./faulty-transactions.ts";
 import { Nemesis, type Life } from "./nemesis.ts";
 import type { Plan } from "./plan.ts";
 import type { Rng } from "./rng.ts";
+import type { SimDatabase } from "./sim-database.ts";
 import { passages, SimProcess } from "./sim-process.ts";
 import { createTenures } from "./tenures.ts";
 import { createSimWorker, type ProcessSeams } from "./worker-process.ts";
@@ -24,6 +26,7 @@ export interface PopulationParts {
   readonly recorder: Recorder;
   /** The store as this process's calls reach it. */
   readonly storeFor: (process: string) => Store;
+  readonly database: SimDatabase;
   readonly hostFor: (process: SimProcess) => ProgramHost;
   readonly landed: (process: string, kind: string) => void;
   /** Something happened in a process that should never happen. */
@@ -75,18 +78,36 @@ export class Population {
       if (atPoint === "crash") nemesis.kill(`crash at ${point}`);
       else nemesis.pause(`pause at ${point}`, plan.leaseMs * chance.between(1, 4));
     };
-    const nemesis: Nemesis<Life> = this.#haunt(name, (seams) => this.#startWorker(seams, reach));
+    const deploys = plan.isDeployed ? this.#drawDeploys(name) : [];
+    const isChanged = (): boolean =>
+      !plan.isDeployed || deploys.filter((at) => at <= world.nowMs).length % 2 > 0;
+    const nemesis: Nemesis<Life> = this.#haunt(name, (seams) => this.#startWorker(seams, reach, isChanged()));
     this.#workers.push(nemesis);
+    for (const at of deploys) world.after(at - world.nowMs, () => nemesis.replace("deploy"));
   }
 
-  #startWorker(seams: ProcessSeams, reach: Probe): Life {
+  /**
+   * When the worker's code is changed, and perhaps back for a while. The last old one goes once nothing that it said is
+   * still on its way: the new one then looks after what does not fit old code.
+   */
+  #drawDeploys(name: string): readonly number[] {
+    const { rng, plan, healAtMs, world } = this.#parts;
+    const chance = rng.fork(`${name} deploys`);
+    const count = chance.chance(0.3) ? 3 : 1;
+    const drawn = Array.from({ length: count }, () => world.nowMs + chance.next() * plan.faultMs);
+    const last = healAtMs + 2 * plan.latencyMs + 1;
+    return (name === "w0" ? [last, ...drawn.slice(1)] : drawn).toSorted((a, b) => a - b);
+  }
+
+  #startWorker(seams: ProcessSeams, reach: Probe, isChanged: boolean): Life {
     const { plan, hostFor, unforeseen } = this.#parts;
     const { process } = seams;
     const probe: Probe = (point) => {
       if (process.isAlive && !process.isPaused) reach(point);
     };
     const tenures = createTenures();
-    const host = { ...hostFor(process), epochNow: tenures.epochOf };
+    const { transactorOf } = seams.transactions;
+    const host = { ...hostFor(process), epochNow: tenures.epochOf, transactorOf, isChanged };
     const workflows = createProgramWorkflows(host, plan);
     const worker = createSimWorker(seams, plan, probe, [...workflows.values()], tenures);
     const start = (): void => {
@@ -141,18 +162,23 @@ export class Population {
       drift: rng.between(0.98, 1.02),
       attendsFirst: rng.pick(passages),
     });
-    const store = createFaultyStore(this.#parts.storeFor(name), {
+    const reliable = this.#parts.storeFor(name);
+    const link: Omit<StoreLink, "rng"> = {
       world,
       process,
       recorder,
-      rng: rng.fork("link"),
       plan,
       healAtMs,
       landed: (kind) => landed(name, kind),
-      scripted: (call) => script?.atCall(role, call) ?? null,
+      scripted: (call: string) => script?.atCall(role, call) ?? null,
       ...harms,
+    };
+    const store = createFaultyStore(reliable, { ...link, rng: rng.fork("link") });
+    const transactions = createFaultyTransactions(this.#parts.database, reliable, {
+      ...link,
+      rng: rng.fork("transactions"),
     });
-    return { process, store, rng: rng.fork("own"), log: this.#logOf(process) };
+    return { process, store, transactions, rng: rng.fork("own"), log: this.#logOf(process) };
   }
 
   #logOf(process: SimProcess): Log {
@@ -167,15 +193,19 @@ export class Population {
       warn: write("warn"),
       error(message, fields) {
         write("error")(message, fields);
-        if (process.isAlive && !foreseen.includes(message))
+        if (process.isAlive && !foreseen.some((text) => message.startsWith(text)))
           unforeseen(`${process.name} logged an error: ${message}`, fields?.["error"]);
       },
     };
   }
 }
 
-/** What the engine logs of a run whose program lets it fail, or not be undone: the history says whether it should have. */
-const foreseen: readonly string[] = ["The run has failed.", "A step could not be undone."];
+/** What the engine logs of a run whose program lets it fail, not be undone, or not fit: the history says whether it should. */
+const foreseen: readonly string[] = [
+  "The run has failed.",
+  "A step could not be undone.",
+  "The code no longer fits the run's history",
+];
 
 interface ClientLife extends Life {
   readonly client: ClientProcess;

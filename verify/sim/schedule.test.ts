@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { describeViolation } from "../hist/verdict.ts";
 import { mutants } from "./mutants.ts";
+import { programMutants } from "./program-mutants.ts";
 import { runtimeMutants } from "./runtime-mutants.ts";
 import { runSchedule } from "./schedule.ts";
 import { spoilRuntime } from "./spoiled-runtime.ts";
@@ -50,7 +51,7 @@ test.each(mutants)(
   120_000,
 );
 
-test.each(runtimeMutants)(
+test.each([...runtimeMutants, ...programMutants])(
   "an engine in which $name is found out",
   async ({ breaks, ...mistake }) => {
     const simulation = await spoilRuntime(mistake);

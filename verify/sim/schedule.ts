@@ -21,6 +21,7 @@ import { Ledger } from "./ledger.ts";
 import { drawPlan, type Plan } from "./plan.ts";
 import { Population } from "./population.ts";
 import { createRng, type Rng } from "./rng.ts";
+import { SimDatabase } from "./sim-database.ts";
 import { count, countEffects, type Tally } from "./tally.ts";
 import { World } from "./world.ts";
 
@@ -83,6 +84,7 @@ class Schedule {
       depth: 2,
       roots: plan.roots,
       activeMs: plan.activeMs,
+      mayPatch: plan.isDeployed,
     };
     const scenario = (this.#scenario = generateScenario(rng.fork("scenario"), limits));
     const world = this.#world;
@@ -111,7 +113,7 @@ class Schedule {
       signalsOf: (path) => scenario.signals.get(path) ?? new Map(),
       mayStop: scenario.mayStop || plan.crashLimit < 100,
     };
-    const population = (this.#population = this.#populate(rng, script));
+    const population = (this.#population = this.#populate(rng, state, script));
     this.#callers = new Callers({
       world,
       plan,
@@ -163,7 +165,7 @@ class Schedule {
     };
   }
 
-  #populate(rng: Rng, script: Script | undefined): Population {
+  #populate(rng: Rng, state: State, script: Script | undefined): Population {
     const ledger = new Ledger(this.#recorder);
     return new Population({
       world: this.#world,
@@ -173,6 +175,7 @@ class Schedule {
       script,
       recorder: this.#recorder,
       storeFor: (process) => this.#storeFor(process),
+      database: new SimDatabase(this.#recorder, state),
       hostFor: (process) => ledger.hostFor(process),
       landed: (process, kind) => this.#noteFault(process, kind),
       unforeseen: (what, error) => this.#noteUnforeseen(what, error),

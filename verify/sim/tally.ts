@@ -3,7 +3,9 @@ import type { RunId } from "../../packages/pawl/src/core/ids.ts";
 import { endStatuses } from "../../packages/pawl/src/core/run-status.ts";
 import { shortWaitMs } from "../../packages/pawl/src/runtime/steps.ts";
 import type { StoreSnapshot } from "../../packages/pawl/src/store/snapshot.ts";
-import type { Entry, StoreEntry, UndoEntry } from "../hist/record.ts";
+import { databases } from "../gen/program.ts";
+import type { Entry, StepEntry, StoreEntry, UndoEntry } from "../hist/record.ts";
+import { commitFates } from "./faulty-transactions.ts";
 import { callFates, crashPoints, hintFates } from "./plan.ts";
 
 /** Faults and operations by kind, and how often each took effect. */
@@ -13,11 +15,14 @@ export type Tally = Map<string, number>;
 export const faultKinds: readonly string[] = [
   ...callFates.map((fate) => `call ${fate}`),
   ...hintFates.map((fate) => `hint ${fate}`),
+  ...commitFates.map((fate) => `COMMIT ${fate}`),
+  "connection lost in a transaction",
   "kill",
   "stop",
   "pause longer than a lease",
   "pause shorter than a lease",
   ...crashPoints.flatMap((point) => [`crash at ${point}`, `pause at ${point}`]),
+  "deploy",
   "run taken from a dead worker",
   "lost claim given back",
   "write refused to a zombie",
@@ -65,6 +70,13 @@ export const operationKinds: readonly string[] = [
   "undo taken over",
   "run that went on as another",
   "request that lost a race",
+  ...databases.map((database) => `transaction: ${database}`),
+  "patch: the new side",
+  "patch: the old side",
+  "run blocked by old code",
+  "blocked run that went on",
+  "transaction tried again",
+  "transaction whose COMMIT was lost",
 ];
 
 function endedAs(status: string): string {
@@ -81,6 +93,13 @@ export function countEffects(tally: Tally, entries: readonly Entry[], snapshot: 
   const undos = new UndoTally(tally);
   countFacts(tally, snapshot);
   const tenures = new Set<string>();
+  const calls = new Set<string>();
+  const countAgain = ({ type, run, step, epoch, stepAttempt }: StepEntry): void => {
+    if (type !== "invoke") return;
+    const call = `${run} ${step} ${epoch} ${stepAttempt}`;
+    if (calls.has(call)) count(tally, "transaction tried again");
+    calls.add(call);
+  };
   for (const entry of entries) {
     if (entry.by === "delivery") {
       const tenure = `${entry.run} ${entry.epoch}`;
@@ -88,6 +107,9 @@ export function countEffects(tally: Tally, entries: readonly Entry[], snapshot: 
       if (!tenures.has(tenure) && entry.index > 0) count(tally, wentOn);
       tenures.add(tenure);
     }
+    if (entry.by === "patch") count(tally, `patch: the ${entry.isNew ? "new" : "old"} side`);
+    if (entry.by === "effect") count(tally, `transaction: ${entry.database}`);
+    if (entry.by === "step" && entry.isTransactional === true) countAgain(entry);
     if (entry.by === "undo") undos.see(entry);
     if (entry.by !== "store") continue;
     callers.see(entry);
@@ -103,10 +125,15 @@ const kindOfFact: Readonly<Partial<Record<EventKind, string>>> = {
   undo_failed: "undo that failed",
   continued: "run that went on as another",
   withdrawn: "request that lost a race",
+  blocked: "run blocked by old code",
+  commit_lost: "transaction whose COMMIT was lost",
 };
 
 function countFacts(tally: Tally, { events }: StoreSnapshot): void {
-  for (const { kind, at, dueAt, data } of events) {
+  const blocked = new Set<RunId>();
+  for (const { runId, kind, at, dueAt, data } of events) {
+    if (kind === "step_completed" && blocked.delete(runId)) count(tally, "blocked run that went on");
+    if (kind === "blocked") blocked.add(runId);
     const counted = kindOfFact[kind];
     if (counted !== undefined) count(tally, counted);
     if (kind === "step_retried") {

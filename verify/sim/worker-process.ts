@@ -5,6 +5,7 @@ import { createStoreClock } from "../../packages/pawl/src/store/store-clock.ts";
 import type { Store } from "../../packages/pawl/src/store/store.ts";
 import { createWorker, type Worker } from "../../packages/pawl/src/worker/worker.ts";
 import type { ProgramWorkflow } from "../gen/program-workflow.ts";
+import type { FaultyTransactions } from "./faulty-transactions.ts";
 import type { Plan } from "./plan.ts";
 import type { Rng } from "./rng.ts";
 import type { SimProcess } from "./sim-process.ts";
@@ -13,13 +14,14 @@ import type { Tenures } from "./tenures.ts";
 export interface ProcessSeams {
   readonly process: SimProcess;
   readonly store: Store;
+  readonly transactions: FaultyTransactions;
   readonly rng: Rng;
   readonly log: Log;
 }
 
 /** A worker in a simulated process, not yet started. */
 export function createSimWorker(
-  { process, store, rng, log }: ProcessSeams,
+  { process, store, transactions, rng, log }: ProcessSeams,
   plan: Plan,
   probe: Probe,
   workflows: readonly ProgramWorkflow[],
@@ -30,6 +32,7 @@ export function createSimWorker(
   return createWorker(
     {
       store: tenures.watch(store),
+      transactions: transactions.holder,
       clock,
       storeClock,
       timers,

@@ -88,6 +88,7 @@ create table pawl.migration (
   version         integer not null,
   name            text not null,
   applied_at      timestamp with time zone default clock_timestamp() not null,
+  is_breaking     boolean default false not null,
   constraint migration_pkey PRIMARY KEY (version)
 );
 

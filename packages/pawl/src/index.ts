@@ -6,6 +6,7 @@ import { noProbe } from "./core/crash-point.ts";
 import { PawlError } from "./core/error.ts";
 import { createIds } from "./core/ids.ts";
 import { guardLog, silentLog, type Log } from "./core/log.ts";
+import { identifierFault } from "./core/name.ts";
 import {
   checkDuration,
   checkFlag,
@@ -21,7 +22,7 @@ import { createPayloads } from "./core/payloads.ts";
 import { createMemoryStore } from "./memory/memory-store.ts";
 import type { MigrateAnswer, MigrateOptions } from "./postgres/migrate.ts";
 import { createPostgresStore, type PostgresStore } from "./postgres/postgres-store.ts";
-import { identifierFault } from "./postgres/schema-name.ts";
+import { schemaFault } from "./postgres/schema-name.ts";
 import { createStoreClock } from "./store/store-clock.ts";
 import type { StoreReport } from "./store/store-report.ts";
 import type { Store } from "./store/store.ts";
@@ -314,7 +315,7 @@ function createMemory(): OwnedStore {
   const examine = async (): Promise<StoreReport> => {
     const workers = await store.listWorkers({ endedWithinMs: 0, limit: Number.MAX_SAFE_INTEGER });
     const aliveWorkers = workers.filter(({ isAlive }) => isAlive).length;
-    const schema = { version: 0, wantedVersion: 0, unsafeSettings: [] };
+    const schema = { version: 0, wantedVersion: 0, isFit: true, unsafeSettings: [] };
     return { now: await store.now(), ...schema, aliveWorkers, isPooled: false, listening: "live" };
   };
   return {
@@ -403,7 +404,7 @@ function readPawlOptions(options: PawlOptions): PawlOptions {
       url: (value) => (value === "" ? null : checkUrl(value)),
       pool: checkPool,
       memory: checkFlag,
-      schema: checkIdentifier,
+      schema: (value) => schemaFault(value),
       listenUrl: checkUrl,
       listen: checkFlag,
       connections: checkInteger(1, 10_000),

@@ -169,7 +169,9 @@ describe("health", () => {
       error: { code: "SCHEMA_MISSING" },
     });
     const { version } = await pawl.migrate();
-    await pool.query(`insert into ${schema}.migration (version, name) values (${version + 1}, 'later')`);
+    await pool.query(
+      `insert into ${schema}.migration (version, name, is_breaking) values (${version + 1}, 'later', true)`,
+    );
     expect(await pawl.health()).toMatchObject({
       ok: false,
       isUpToDate: false,

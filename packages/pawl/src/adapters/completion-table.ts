@@ -1,8 +1,11 @@
 import { PawlError } from "../core/error.ts";
+import { identifierFault } from "../core/name.ts";
+import { checkOptions } from "../core/options.ts";
 import { wrappedState } from "../core/sql-state.ts";
 import { transactionAborted } from "../core/transact.ts";
 import { findAnswer, type Transaction } from "../core/transaction.ts";
 import type { CompletionId, Completions, TakeOver, Transactor } from "../core/transactor.ts";
+import { assertMethod } from "./refuse-others.ts";
 
 /** Where the completion table is. */
 export interface CompletionTableOptions {
@@ -14,9 +17,10 @@ const tableName = "pawl_completion";
 
 /**
  * The migration of a database that `ctx.transaction` writes to and that is not Pawl's own: the table in which it is noted
- * which transactions have committed. It may be applied again.
+ * which transactions have committed. It may be applied again. @throws {PawlError} `INVALID_OPTION`
  */
-export function completionTableSql({ schema = "public" }: CompletionTableOptions = {}): string {
+export function completionTableSql(options: CompletionTableOptions = {}): string {
+  const { schema = "public" } = checkOptions("completionTableSql", options, { schema: identifierFault });
   const table = qualified(schema);
   return `create table if not exists ${table} (
   run_id uuid        not null,
@@ -30,13 +34,15 @@ export function completionTableSql({ schema = "public" }: CompletionTableOptions
 );`;
 }
 
-/** Applies `completionTableSql` to the transactor's database. */
+/** Applies `completionTableSql` to the transactor's database. @throws {PawlError} `INVALID_OPTION` */
 export async function installCompletionTable(
   transactor: Transactor<unknown>,
   options: CompletionTableOptions = {},
 ): Promise<void> {
+  assertMethod("installCompletionTable", transactor, "begin");
+  const sql = completionTableSql(options).replace(/;$/, "");
   await transactor.begin(async (_, handle) => {
-    await handle.query(completionTableSql(options).replace(/;$/, ""), []);
+    await handle.query(sql, []);
   });
 }
 

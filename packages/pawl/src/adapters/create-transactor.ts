@@ -1,3 +1,4 @@
+import { identifierFault } from "../core/name.ts";
 import { checkFlag, checkOptions, type Check } from "../core/options.ts";
 import type { Transactor } from "../core/transactor.ts";
 import { createCompletions } from "./completion-table.ts";
@@ -13,8 +14,20 @@ export interface TransactorOptions {
   readonly schema?: string;
 }
 
-const checkSchema: Check = (value) =>
-  typeof value === "string" && value !== "" && !value.includes("\0") ? null : "must be the name of a schema";
+const checks = { foreign: checkFlag, schema: (value: unknown) => identifierFault(value) };
+
+/**
+ * Reads what a function of `pawl/adapters` was given.
+ * @param more checks of options that only this one has
+ * @throws {PawlError} `INVALID_OPTION`
+ */
+export function readTransactorOptions<Options extends TransactorOptions>(
+  what: string,
+  options: Options,
+  more: Readonly<Record<string, Check>> = {},
+): Options {
+  return checkOptions(what, options, { ...checks, ...more });
+}
 
 /** @throws {PawlError} `INVALID_OPTION` */
 export function createTransactor<Tx>(
@@ -23,9 +36,6 @@ export function createTransactor<Tx>(
   begin: Transactor<Tx>["begin"],
   checksCommit = false,
 ): Transactor<Tx> {
-  const { foreign = false, schema = "public" } = checkOptions(what, options, {
-    foreign: checkFlag,
-    schema: checkSchema,
-  });
+  const { foreign = false, schema = "public" } = readTransactorOptions(what, options);
   return { isForeign: foreign, checksCommit, completions: createCompletions(schema), begin };
 }

@@ -1,6 +1,7 @@
-import { invalidTransaction, type Transaction } from "../core/transaction.ts";
+import type { Transaction } from "../core/transaction.ts";
 import type { Transactor } from "../core/transactor.ts";
 import { createTransactor, type TransactorOptions } from "./create-transactor.ts";
+import { assertMethod, assertTransactionOf } from "./refuse-others.ts";
 import { rowsOf } from "./rows-of.ts";
 
 /** What `db.transaction` of Drizzle gives, with any of its drivers for Postgres. */
@@ -19,8 +20,10 @@ export interface DrizzleTransaction {
  * });
  */
 export function fromDrizzle(tx: DrizzleTransaction): Transaction {
-  if (typeof tx.rollback !== "function")
-    throw invalidTransaction("fromDrizzle takes what db.transaction gives, not db itself.");
+  assertTransactionOf(
+    () => typeof tx.rollback === "function",
+    "fromDrizzle takes what db.transaction gives, not db itself.",
+  );
   return {
     async query(text, values) {
       // Stands for what its sql`…` makes, which is code of its own: built into text and values when it is executed.
@@ -48,6 +51,7 @@ export function withDrizzle<Tx extends DrizzleTransaction>(
   db: DrizzleDatabase<Tx>,
   options: TransactorOptions = {},
 ): Transactor<Tx> {
+  assertMethod("withDrizzle", db, "transaction");
   return createTransactor<Tx>("withDrizzle", options, (work, { isolation } = {}) => {
     const config = isolation === undefined ? undefined : { isolationLevel: isolation };
     return db.transaction((tx) => work(tx, fromDrizzle(tx)), config as never);

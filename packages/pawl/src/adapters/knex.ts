@@ -1,6 +1,7 @@
-import { invalidTransaction, type Transaction } from "../core/transaction.ts";
+import type { Transaction } from "../core/transaction.ts";
 import type { Transactor } from "../core/transactor.ts";
 import { createTransactor, type TransactorOptions } from "./create-transactor.ts";
+import { assertMethod, assertTransactionOf } from "./refuse-others.ts";
 import { rowsOf } from "./rows-of.ts";
 
 /** What `knex.transaction` gives. */
@@ -19,8 +20,10 @@ export interface KnexTransaction {
  * });
  */
 export function fromKnex(trx: KnexTransaction): Transaction {
-  if (trx.isTransaction !== true)
-    throw invalidTransaction("fromKnex takes what knex.transaction gives, not knex itself.");
+  assertTransactionOf(
+    () => trx.isTransaction === true,
+    "fromKnex takes what knex.transaction gives, not knex itself.",
+  );
   return {
     async query(text, values) {
       const bindings: unknown[] = [];
@@ -51,6 +54,7 @@ export function withKnex<Tx extends KnexTransaction>(
   knex: KnexDatabase<Tx>,
   options: TransactorOptions = {},
 ): Transactor<Tx> {
+  assertMethod("withKnex", knex, "transaction");
   return createTransactor<Tx>("withKnex", options, (work, { isolation } = {}) => {
     const config = isolation === undefined ? undefined : { isolationLevel: isolation };
     return knex.transaction((trx) => work(trx, fromKnex(trx)), config as never);

@@ -1,6 +1,7 @@
-import { invalidTransaction, type Transaction } from "../core/transaction.ts";
+import type { Transaction } from "../core/transaction.ts";
 import type { Isolation, Transactor } from "../core/transactor.ts";
 import { createTransactor, type TransactorOptions } from "./create-transactor.ts";
+import { assertMethod, assertTransactionOf } from "./refuse-others.ts";
 import { rowsOf } from "./rows-of.ts";
 
 /** What `db.transaction().execute` of Kysely gives, or `db.startTransaction().execute()`. */
@@ -19,8 +20,10 @@ export interface KyselyTransaction {
  * });
  */
 export function fromKysely(trx: KyselyTransaction): Transaction {
-  if (!trx.isTransaction)
-    throw invalidTransaction("fromKysely takes what db.transaction() gives, not db itself.");
+  assertTransactionOf(
+    () => trx.isTransaction,
+    "fromKysely takes what db.transaction() gives, not db itself.",
+  );
   return {
     async query(text, values) {
       // As its CompiledQuery.raw makes it.
@@ -53,6 +56,7 @@ export function withKysely<Tx extends KyselyTransaction>(
   db: KyselyDatabase<Tx>,
   options: TransactorOptions = {},
 ): Transactor<Tx> {
+  assertMethod("withKysely", db, "transaction");
   return createTransactor<Tx>("withKysely", options, (work, { isolation } = {}) => {
     const builder =
       isolation === undefined ? db.transaction() : db.transaction().setIsolationLevel(isolation);

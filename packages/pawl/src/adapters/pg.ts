@@ -2,6 +2,7 @@ import { transact } from "../core/transact.ts";
 import type { Transaction } from "../core/transaction.ts";
 import type { Transactor } from "../core/transactor.ts";
 import { createTransactor, type TransactorOptions } from "./create-transactor.ts";
+import { assertMethod } from "./refuse-others.ts";
 
 /** A pool of `pg`. */
 export interface PgPool {
@@ -40,6 +41,7 @@ export function withPg<Pool extends PgPool>(
   pool: Pool,
   options: TransactorOptions = {},
 ): Transactor<PgClientOf<Pool>> {
+  assertMethod("withPg", pool, "connect");
   return createTransactor<PgClientOf<Pool>>(
     "withPg",
     options,

@@ -1,6 +1,7 @@
-import { invalidTransaction, type Transaction } from "../core/transaction.ts";
+import type { Transaction } from "../core/transaction.ts";
 import type { BeginOptions, Transactor } from "../core/transactor.ts";
 import { createTransactor, type TransactorOptions } from "./create-transactor.ts";
+import { assertMethod, assertTransactionOf } from "./refuse-others.ts";
 import { rowsOf } from "./rows-of.ts";
 
 /** What `sql.begin` of postgres.js gives. */
@@ -19,8 +20,10 @@ export interface PostgresJsTransaction {
  * });
  */
 export function fromPostgresJs(sql: PostgresJsTransaction): Transaction {
-  if (typeof sql.savepoint !== "function")
-    throw invalidTransaction("fromPostgresJs takes what sql.begin gives, not the outer sql.");
+  assertTransactionOf(
+    () => typeof sql.savepoint === "function",
+    "fromPostgresJs takes what sql.begin gives, not the outer sql.",
+  );
   return {
     async query(text, values) {
       return rowsOf(await sql.unsafe(text, values as never));
@@ -45,6 +48,7 @@ export function withPostgresJs<Tx extends PostgresJsTransaction>(
   sql: PostgresJsDatabase<Tx>,
   options: TransactorOptions = {},
 ): Transactor<Tx> {
+  assertMethod("withPostgresJs", sql, "begin");
   return createTransactor<Tx>(
     "withPostgresJs",
     options,

@@ -1,6 +1,8 @@
-import { invalidTransaction, type Transaction } from "../core/transaction.ts";
+import { checkInteger } from "../core/options.ts";
+import type { Transaction } from "../core/transaction.ts";
 import type { Isolation, Transactor } from "../core/transactor.ts";
-import { createTransactor, type TransactorOptions } from "./create-transactor.ts";
+import { createTransactor, readTransactorOptions, type TransactorOptions } from "./create-transactor.ts";
+import { assertMethod, assertTransactionOf } from "./refuse-others.ts";
 import { rowsOf } from "./rows-of.ts";
 
 /** What `prisma.$transaction(async (tx) => …)` gives. */
@@ -18,10 +20,10 @@ export interface PrismaTransaction {
  * });
  */
 export function fromPrisma(tx: PrismaTransaction): Transaction {
-  if ("$connect" in tx)
-    throw invalidTransaction(
-      "fromPrisma takes what prisma.$transaction(async (tx) => …) gives, not the client itself.",
-    );
+  assertTransactionOf(
+    () => typeof tx.$queryRawUnsafe === "function" && !("$connect" in tx),
+    "fromPrisma takes what prisma.$transaction(async (tx) => …) gives, not the client itself.",
+  );
   return {
     async query(text, values) {
       return rowsOf(await tx.$queryRawUnsafe(text, ...(values as never[])));
@@ -50,7 +52,10 @@ export function withPrisma<Tx extends PrismaTransaction>(
   prisma: PrismaDatabase<Tx>,
   options: PrismaTransactorOptions = {},
 ): Transactor<Tx> {
-  const { timeout, ...rest } = options;
+  assertMethod("withPrisma", prisma, "$transaction");
+  const { timeout, ...rest } = readTransactorOptions<PrismaTransactorOptions>("withPrisma", options, {
+    timeout: checkInteger(1, 2 ** 31 - 1),
+  });
   const begin: Transactor<Tx>["begin"] = (work, { isolation } = {}) => {
     const isolationLevel = isolation === undefined ? undefined : isolationLevels[isolation];
     const given = {

@@ -1,6 +1,7 @@
-import { invalidTransaction, type Transaction } from "../core/transaction.ts";
+import type { Transaction } from "../core/transaction.ts";
 import type { Transactor } from "../core/transactor.ts";
 import { createTransactor, type TransactorOptions } from "./create-transactor.ts";
+import { assertMethod, assertTransactionOf } from "./refuse-others.ts";
 import { rowsOf } from "./rows-of.ts";
 
 /** The manager that `dataSource.transaction` of TypeORM gives, or a query runner that has begun one. */
@@ -20,8 +21,10 @@ export interface TypeOrmTransaction {
  * });
  */
 export function fromTypeOrm(manager: TypeOrmTransaction): Transaction {
-  if ((manager.queryRunner?.isTransactionActive ?? manager.isTransactionActive) !== true)
-    throw invalidTransaction("fromTypeOrm takes the manager that dataSource.transaction gives, no other.");
+  assertTransactionOf(
+    () => (manager.queryRunner?.isTransactionActive ?? manager.isTransactionActive) === true,
+    "fromTypeOrm takes the manager that dataSource.transaction gives, no other.",
+  );
   return {
     async query(text, values) {
       return rowsOf(await manager.query(text, values as never));
@@ -47,6 +50,7 @@ export function withTypeOrm<Tx extends TypeOrmTransaction>(
   dataSource: TypeOrmDatabase<Tx>,
   options: TransactorOptions = {},
 ): Transactor<Tx> {
+  assertMethod("withTypeOrm", dataSource, "transaction");
   return createTransactor<Tx>("withTypeOrm", options, (work, { isolation } = {}) => {
     const act = (manager: Tx): ReturnType<typeof work> => work(manager, fromTypeOrm(manager));
     return isolation === undefined

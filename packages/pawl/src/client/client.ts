@@ -260,7 +260,7 @@ export function createClient(deps: ClientDeps): Client {
     get: (runId) => reading.get(runId),
     list: (filter) => reading.list(filter),
     async *listAll(filter = {}) {
-      for (let before = filter.before; ;) {
+      for (let before: RunId | undefined; ;) {
         const page = await reading.list(before === undefined ? filter : { ...filter, before });
         yield* page.runs;
         if (page.next === null) return;

@@ -1,6 +1,7 @@
 import { PawlError } from "../core/error.ts";
 import { describeFork, prefixBefore, requestKeys } from "../core/fork.ts";
 import type { RunId } from "../core/ids.ts";
+import { latestInstant } from "../core/instant.ts";
 import type { Payload } from "../core/json.ts";
 import { placeOfEvent, placeOfInput, type PayloadPlace } from "../core/payload-codec.ts";
 import type { Payloads } from "../core/payloads.ts";
@@ -38,7 +39,9 @@ export function createForking(
     // As long as its source had.
     const since = source.startAt ?? source.createdAt;
     const deadlineAt =
-      source.deadlineAt === null ? null : Math.ceil(storeClock.now() + source.deadlineAt - since);
+      source.deadlineAt === null
+        ? null
+        : Math.min(latestInstant, Math.ceil(storeClock.now() + source.deadlineAt - since));
     return {
       ...plainRun,
       id,

@@ -71,11 +71,12 @@ const unknown: Health = {
 };
 
 function describe(report: StoreReport, sentAt: number, heardAt: number): Health {
-  const { version, wantedVersion, listening, isPooled } = report;
+  const { version, wantedVersion, isFit, listening, isPooled } = report;
   const clockOffsetMs = Math.round(report.now - (sentAt + heardAt) / 2);
-  const error = schemaError(version, wantedVersion);
+  const difference = schemaDifference(version, wantedVersion);
+  const error = isFit ? null : difference;
   const warnings = [
-    ...(error === null ? [] : [error.message]),
+    ...(difference === null ? [] : [difference.message]),
     ...report.unsafeSettings.map(
       (setting) => `The server's ${setting} is off: what it has acknowledged may be lost when it crashes.`,
     ),
@@ -105,7 +106,7 @@ function describe(report: StoreReport, sentAt: number, heardAt: number): Health 
   };
 }
 
-function schemaError(version: number, wanted: number): Health["error"] {
+function schemaDifference(version: number, wanted: number): Health["error"] {
   if (version === wanted) return null;
   if (version === 0)
     return { code: "SCHEMA_MISSING", message: "The schema is not there yet: run pawl.migrate()." };

@@ -1,6 +1,7 @@
 import { parseDuration } from "../core/duration.ts";
 import type { PawlError } from "../core/error.ts";
 import type { RunId } from "../core/ids.ts";
+import { latestInstant } from "../core/instant.ts";
 import { invalidOption } from "../core/options.ts";
 import { placeOfInput } from "../core/payload-codec.ts";
 import type { Payloads } from "../core/payloads.ts";
@@ -86,5 +87,5 @@ function instantOf(date: Date | undefined): number | null {
 }
 
 function later(now: number, duration: string | number | undefined): number | null {
-  return duration === undefined ? null : Math.ceil(now + parseDuration(duration));
+  return duration === undefined ? null : Math.min(latestInstant, Math.ceil(now + parseDuration(duration)));
 }

@@ -26,15 +26,24 @@ export interface PatchView {
 
 /** @throws {PawlError} `INVALID_OPTION` */
 export function readPatchedWorkflow(workflow: unknown): PatchedWorkflow {
-  const { name, version } = (workflow ?? {}) as Partial<PatchedWorkflow>;
   const checks = { name: checkName, version: checkInteger(1, 2 ** 31 - 1) };
   const required = ["name", "version"] as const;
-  return checkOptions<PatchedWorkflow>("patches", { name, version } as PatchedWorkflow, checks, { required });
+  return checkOptions<PatchedWorkflow>("patches", identityOf(workflow), checks, { required });
 }
 
 interface PatchedWorkflow {
   readonly name: string;
   readonly version: number;
+}
+
+/** A workflow has more to it than its name and version. What cannot be read has neither. */
+function identityOf(workflow: unknown): PatchedWorkflow {
+  try {
+    const { name, version } = workflow as PatchedWorkflow;
+    return { name, version };
+  } catch {
+    return {} as PatchedWorkflow;
+  }
 }
 
 export function readPatch({ patch, since, runs, olderRuns, newerRuns }: PatchUse): PatchView {

@@ -28,6 +28,7 @@ const runsPerChunk = 1_000;
 const bytesPerChunk = 4_000_000;
 /** So many are described before the process gets to do something else. */
 const runsPerPiece = 1_000;
+const mostRuns = 10_000_000;
 
 export function createStarting(connection: Connection): Starting {
   const { storeClock, ids, payloads, emit } = connection;
@@ -83,7 +84,8 @@ export function createStarting(connection: Connection): Starting {
     },
     async startMany(workflow, items, given = {}) {
       assertWorkflow("startMany", workflow);
-      if (!isList(items)) throw invalidOption("startMany", "items", "must be a list");
+      const fault = listFault(items);
+      if (fault !== null) throw invalidOption("startMany", "items", fault);
       const { tx, ...common } = readStartManyOptions(given);
       const place = connection.placeOf(tx);
       // All are looked at before the first is sent: what is wrong with one of them starts none.
@@ -163,7 +165,12 @@ function keyConflict(run: NewRun | undefined, answer: CreateAnswer | undefined):
   });
 }
 
-/** A narrower check than `Array.isArray`, which would forget what the items are. */
-function isList(value: unknown): value is readonly unknown[] {
-  return Array.isArray(value);
+function listFault(items: unknown): string | null {
+  try {
+    if (!Array.isArray(items)) return "must be a list";
+    // One that only says that it is long would take all memory to look at.
+    return items.length > mostRuns ? `must be a list of at most ${mostRuns}` : null;
+  } catch {
+    return "cannot be read";
+  }
 }

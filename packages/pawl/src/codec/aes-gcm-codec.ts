@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto";
 import { PawlError } from "../core/error.ts";
-import { checkOptions, invalidOption } from "../core/options.ts";
+import { checkList, checkNested, checkOptions, invalidOption, type Check } from "../core/options.ts";
 import type { PayloadCodec, PayloadPlace } from "../core/payload-codec.ts";
 
 /** A key of `aesGcmCodec`. */
@@ -24,6 +24,7 @@ export interface AesGcmOptions {
 
 const algorithm = "aes-256-gcm";
 const keyBytes = 32;
+const mostKeys = 1_000;
 const nonceBytes = 12;
 const tagBytes = 16;
 
@@ -87,30 +88,37 @@ function readOptions(given: AesGcmOptions) {
     "aesGcmCodec",
     given,
     {
-      keys: (value) => (Array.isArray(value) && value.length > 0 ? null : "must be a list that is not empty"),
-      digestKey: () => null,
+      keys: checkList(checkNested({ id: checkId, key: checkKey }, { required: ["id", "key"] }), mostKeys),
+      digestKey: checkKey,
     },
     { required: ["keys"] },
   );
   const keys = new Map<string, Buffer>();
   for (const { id, key } of options.keys) {
-    if (typeof id !== "string" || !/^[\w.-]{1,64}$/.test(id))
-      throw invalidOption("aesGcmCodec", "keys", "must have ids of letters, digits, '.', '_' and '-'");
     if (keys.has(id)) throw invalidOption("aesGcmCodec", "keys", `hold two keys with the id "${id}"`);
-    keys.set(id, readKey("keys", key));
+    keys.set(id, readKey(key));
   }
   const [newest] = [...keys].map(([id, key]) => ({ id, key }));
   const oldest = [...keys.values()].at(-1);
   if (newest === undefined || oldest === undefined) throw new PawlError("INTERNAL", "There is no key.");
-  const base = options.digestKey === undefined ? oldest : readKey("digestKey", options.digestKey);
+  const base = options.digestKey === undefined ? oldest : readKey(options.digestKey);
   // A key of its own: what tells equality must not weaken what hides.
   return { keys, newest, digestKey: createHmac("sha256", base).update("pawl digest").digest() };
 }
 
-function readKey(option: string, key: unknown): Buffer {
-  const bytes = typeof key === "string" ? Buffer.from(key, "base64") : key;
-  if (!(bytes instanceof Uint8Array) || bytes.byteLength !== keyBytes)
-    throw invalidOption("aesGcmCodec", option, `must be ${keyBytes} bytes, or the base64 of them`);
-  // A copy: the caller may wipe its own.
-  return Buffer.from(bytes);
+const checkId: Check = (value) =>
+  typeof value === "string" && /^[\w.-]{1,64}$/.test(value)
+    ? null
+    : "must be 1 to 64 letters, digits, '.', '_' and '-'";
+
+const checkKey: Check = (value) => {
+  const isKey = typeof value === "string" || value instanceof Uint8Array;
+  return isKey && readKey(value).byteLength === keyBytes
+    ? null
+    : `must be ${keyBytes} bytes, or the base64 of them`;
+};
+
+/** A copy: the caller may wipe its own. */
+function readKey(key: Uint8Array | string): Buffer {
+  return typeof key === "string" ? Buffer.from(key, "base64") : Buffer.from(key);
 }

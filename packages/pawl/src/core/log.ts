@@ -15,7 +15,8 @@ export function guardLog(log: Log): Log {
     (level: keyof Log) =>
     (message: string, fields?: Readonly<Record<string, unknown>>): void => {
       try {
-        log[level](message, fields);
+        const answer: unknown = log[level](message, fields);
+        if (answer instanceof Promise) answer.catch(() => {});
       } catch {
         // A log that throws must not stop a run.
       }

@@ -24,6 +24,19 @@ export function nameFault(name: unknown): string | null {
   return isLong ? `must not be longer than ${longestBytes} bytes` : null;
 }
 
+const longestIdentifierBytes = 63;
+
+/** What keeps this from being an identifier of Postgres, which cuts longer ones short. */
+export function identifierFault(name: unknown): string | null {
+  const isOne =
+    typeof name === "string" &&
+    name !== "" &&
+    !name.includes("\0") &&
+    !hasLoneSurrogate(name) &&
+    byteLength(name) <= longestIdentifierBytes;
+  return isOne ? null : `must have 1 to ${longestIdentifierBytes} bytes of valid text without NUL`;
+}
+
 /** Half of a character that takes two: cannot be written as UTF-8. */
 export function hasLoneSurrogate(text: string): boolean {
   return /\p{Surrogate}/u.test(text);

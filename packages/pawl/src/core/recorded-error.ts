@@ -20,6 +20,7 @@ const longestText = 8_192;
 /** All texts of one record together; what comes late is cut short. */
 const mostText = 65_536;
 const deepest = 8;
+const mostNotUndone = 10_000;
 /** Errors in one record, causes included. */
 const mostErrors = 20;
 
@@ -52,7 +53,8 @@ export function revive(recorded: RecordedError): Error {
 /** The steps that could not be undone when the run failed with this error; null: none is known. */
 export function notUndoneOf(error: unknown): readonly string[] | null {
   const steps = typeof error === "object" && error !== null ? read(error, "notUndone") : null;
-  return Array.isArray(steps) && steps.every((step) => typeof step === "string") ? steps : null;
+  if (!Array.isArray(steps) || steps.length > mostNotUndone) return null;
+  return steps.every((step) => typeof step === "string") ? steps : null;
 }
 
 function define(error: Error, property: "name" | "stack" | "errors", value: unknown): void {
@@ -87,7 +89,7 @@ function describeObject(thrown: object, place: Place): RecordedError {
   const code = read(thrown, "code");
   const stack = read(thrown, "stack");
   const cause = read(thrown, "cause");
-  const notUndone = notUndoneOf(thrown);
+  const notUndone = notUndoneOf(thrown)?.map(text);
   const errors = name === "AggregateError" ? read(thrown, "errors") : undefined;
   const inner = { ...place, seen: new Set(place.seen).add(thrown), depth: place.depth + 1 };
   return {
@@ -97,7 +99,7 @@ function describeObject(thrown: object, place: Place): RecordedError {
     ...(typeof code === "string" && { code: text(code) }),
     ...(typeof code === "number" && Number.isFinite(code) && { code }),
     ...retryMarksOf(thrown),
-    ...(notUndone !== null && { notUndone }),
+    ...(notUndone !== undefined && { notUndone }),
     ...(cause !== undefined && hasRoom(cause, inner) && { cause: describe(cause, inner) }),
     ...(Array.isArray(errors) && { errors: describeAll(errors, inner) }),
   };

@@ -15,7 +15,7 @@ export interface Transaction {
  * @throws {PawlError} `INVALID_TRANSACTION`
  */
 export function assertTransaction(what: string, tx: unknown): asserts tx is Transaction {
-  const fault = faultOf(tx);
+  const fault = readableFault(tx);
   if (fault !== null) throw invalidTransaction(`The tx given to ${what} ${fault}`, { what });
 }
 
@@ -53,6 +53,15 @@ function unreadable(): PawlError {
   return invalidTransaction(
     "The transaction's query(text, values) must resolve to { rows }, with a row as an object by its columns' names.",
   );
+}
+
+/** A value may throw at whoever looks at it. */
+function readableFault(tx: unknown): string | null {
+  try {
+    return faultOf(tx);
+  } catch {
+    return "cannot be read.";
+  }
 }
 
 function faultOf(tx: unknown): string | null {

@@ -104,18 +104,23 @@ export function assertWorkflow(what: string, workflow: unknown): asserts workflo
 export function isWorkflow(value: unknown): value is WorkflowRef {
   try {
     if (typeof value !== "object" || value === null) return false;
-    const { name, version, queue, timeoutMs, inputSchema, signalSchemas } = value as Partial<WorkflowRef>;
+    const { name, version, queue, timeoutMs, inputSchema } = value as Partial<WorkflowRef>;
+    const { signalSchemas, publishedSchemas, updateSchemas } = value as Partial<WorkflowRef>;
     return (
       nameFault(name) === null &&
-      Number.isInteger(version) &&
+      isVersion(version) &&
       nameFault(queue) === null &&
       (timeoutMs === null || isTimeout(timeoutMs)) &&
       (inputSchema === null || isSchema(inputSchema)) &&
-      (signalSchemas === null || typeof signalSchemas === "object")
+      [signalSchemas, publishedSchemas, updateSchemas].every((schemas) => typeof schemas === "object")
     );
   } catch {
     return false;
   }
+}
+
+function isVersion(version: unknown): boolean {
+  return Number.isInteger(version) && (version as number) >= 1 && (version as number) < 2 ** 31;
 }
 
 function isTimeout(ms: unknown): boolean {

@@ -1,5 +1,6 @@
 import type { StoreReport } from "../store/store-report.ts";
 import type { Database, Row } from "./database.ts";
+import { readApplied } from "./fitting-schema.ts";
 import { transition } from "./transition.ts";
 
 /** Asks for nothing of ours, so that it is answered whatever has become of the schema. $1: the table of migrations. */
@@ -11,8 +12,6 @@ const readServer = transition(
           pg_catalog.current_setting('synchronous_commit') as synchronous_commit,
           pg_catalog.to_regclass($1::text) is not null as has_schema`,
 );
-
-const readVersion = transition("read_version", "select max(version) as version from {schema}.migration");
 
 /** Index: worker_unswept. */
 const countAlive = transition(
@@ -41,14 +40,10 @@ export async function examineServer(
   const settings = ["fsync", "full_page_writes", "synchronous_commit"] as const;
   const unsafeSettings = settings.filter((setting) => server?.[setting] === "off");
   const now = server?.now_ms ?? 0;
-  const version = server?.has_schema === true ? await versionOf(database) : 0;
-  const aliveWorkers = version === wantedVersion ? await aliveIn(database) : null;
-  return { now, version, wantedVersion, unsafeSettings, aliveWorkers };
-}
-
-async function versionOf(database: Database): Promise<number> {
-  const [row] = await database.call<{ readonly version: number | null }>(readVersion, []);
-  return row?.version ?? 0;
+  const { version, isFit } =
+    server?.has_schema === true ? await readApplied(database) : { version: 0, isFit: false };
+  const aliveWorkers = isFit ? await aliveIn(database) : null;
+  return { now, version, wantedVersion, isFit, unsafeSettings, aliveWorkers };
 }
 
 async function aliveIn(database: Database): Promise<number> {

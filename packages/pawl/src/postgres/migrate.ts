@@ -72,8 +72,8 @@ export async function migrate(target: MigrationTarget, options: MigrateOptions =
 /** Everything `migrate` would run on an empty database, for those who apply it with their own tools. */
 export function printMigrations(schema: SchemaName, clock: string): string {
   const parts = migrations.map(
-    ({ version, name, sql }) =>
-      `-- ${version}: ${name}\n${sql}\ninsert into {schema}.migration (version, name) values (${version}, '${name}');\n`,
+    ({ version, name, breaking, sql }) =>
+      `-- ${version}: ${name}\n${sql}\ninsert into {schema}.migration (version, name, is_breaking) values (${version}, '${name}', ${breaking});\n`,
   );
   return bindSchema(
     [`create schema if not exists {schema};\n${createMigrationTable};\n`, ...parts].join("\n"),
@@ -83,9 +83,10 @@ export function printMigrations(schema: SchemaName, clock: string): string {
 }
 
 const createMigrationTable = `create table if not exists {schema}.migration (
-  version    integer     primary key,
-  name       text        not null,
-  applied_at timestamptz not null default clock_timestamp()
+  version     integer     primary key,
+  name        text        not null,
+  applied_at  timestamptz not null default clock_timestamp(),
+  is_breaking boolean     not null default false              -- workers of the version before cannot live with it
 )`;
 
 /** How long a change waits for those who use a table, and how often it is tried. */
@@ -185,10 +186,11 @@ async function createSchema(client: pg.PoolClient, schema: SchemaName): Promise<
 async function recordVersion(
   client: pg.PoolClient,
   schema: SchemaName,
-  { version, name }: Migration,
+  { version, name, breaking }: Migration,
 ): Promise<void> {
-  const sql = "insert into {schema}.migration (version, name) values ($1, $2) on conflict do nothing";
-  await client.query(bindSchema(sql, schema, ""), [version, name]);
+  const sql =
+    "insert into {schema}.migration (version, name, is_breaking) values ($1, $2, $3) on conflict do nothing";
+  await client.query(bindSchema(sql, schema, ""), [version, name, breaking]);
 }
 
 async function appliedVersion(client: pg.PoolClient, schema: SchemaName): Promise<number> {
@@ -232,14 +234,15 @@ function tooNew(version: number, all: readonly Migration[], schema: SchemaName):
 
 async function grant(client: pg.PoolClient, target: MigrationTarget, role: string): Promise<void> {
   const to = `"${role.replaceAll('"', '""')}"`;
-  const rights = `grant usage on schema {schema} to ${to};
-    grant select, insert, update, delete on all tables in schema {schema} to ${to};
-    revoke insert, update, delete on {schema}.migration from ${to};
-    grant execute on all functions in schema {schema} to ${to};
+  const { quoted } = target.schema;
+  const rights = `grant usage on schema ${quoted} to ${to};
+    grant select, insert, update, delete on all tables in schema ${quoted} to ${to};
+    revoke insert, update, delete on ${quoted}.migration from ${to};
+    grant execute on all functions in schema ${quoted} to ${to};
     commit`;
   await beginAlone(client, target);
   try {
-    await client.query(bindSchema(rights, target.schema, ""));
+    await client.query(rights);
   } catch (error) {
     if (sqlState(error) !== "42704") throw error;
     throw new PawlError(

@@ -17,6 +17,7 @@ import type { Store } from "../store/store.ts";
 import { createCallersStore } from "./callers-store.ts";
 import { createDatabase, type Row } from "./database.ts";
 import { examineServer } from "./examine.ts";
+import { assertFits } from "./fitting-schema.ts";
 import { createGroupCommit } from "./group-commit.ts";
 import { createHolderTransactions } from "./holder-transactions.ts";
 import { createListener, type Listener, type ListenState } from "./listener.ts";
@@ -305,6 +306,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       return { woken: row.woken, nextDueAt: row.next_due_ms, now: row.now_ms };
     },
     async registerWorker(worker) {
+      await assertFits(vital);
       await vital.call(workers.registerWorker, workers.registerValues(worker));
     },
     async heartbeat(beat) {

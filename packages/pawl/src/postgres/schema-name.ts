@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { PawlError } from "../core/error.ts";
-import { hasLoneSurrogate } from "../core/name.ts";
+import { identifierFault } from "../core/name.ts";
 
 /** How the schema's name appears in SQL, and which channel its hints use. */
 export interface SchemaName {
@@ -11,21 +11,13 @@ export interface SchemaName {
   readonly channel: string;
 }
 
-const longestBytes = 63;
-
-/** What keeps this from being an identifier of Postgres, which cuts longer ones short. */
-export function identifierFault(name: unknown): string | null {
-  const isOne =
-    typeof name === "string" &&
-    name !== "" &&
-    !name.includes("\0") &&
-    !hasLoneSurrogate(name) &&
-    Buffer.byteLength(name) <= longestBytes;
-  return isOne ? null : `must have 1 to ${longestBytes} bytes of valid text without NUL`;
+/** What keeps this from being the name of our schema, which also stands in the bodies of functions, and in texts there. */
+export function schemaFault(name: unknown): string | null {
+  return identifierFault(name) ?? (/'|\$\$/.test(String(name)) ? "must not hold ' or $$" : null);
 }
 
 export function schemaName(name: string): SchemaName {
-  const fault = identifierFault(name);
+  const fault = schemaFault(name);
   if (fault !== null) throw new PawlError("INVALID_OPTION", `The schema's name ${fault}.`, { schema: name });
   return {
     name,
@@ -34,12 +26,17 @@ export function schemaName(name: string): SchemaName {
   };
 }
 
-/** Replaces `{schema}`, `{clock}` and `{channel}`, the only words in our SQL that are not fixed. */
-export function bindSchema(sql: string, schema: SchemaName, clock: string): string {
-  return sql
-    .replaceAll("{clock}", () => clock)
-    .replaceAll("{schema}", () => schema.quoted)
-    .replaceAll("{channel}", () => schema.channel);
+/**
+ * Replaces `{schema}`, `{clock}` and `{channel}`, the only words in our SQL that are not fixed. All at once: a schema may
+ * be named like one of them.
+ */
+export function bindSchema(sql: string, { quoted, channel }: SchemaName, clock: string): string {
+  const words: Readonly<Record<string, string>> = {
+    "{clock}": clock,
+    "{schema}": quoted,
+    "{channel}": channel,
+  };
+  return sql.replaceAll(/\{(?:clock|schema|channel)\}/g, (word) => words[word] ?? word);
 }
 
 /** The database's own clock. `now()` would be the start of the transaction, which may be long ago. */

@@ -17,6 +17,8 @@ interface BranchingParts {
 }
 
 const usualConcurrency = 100;
+/** One that only says that it is long would take all memory to copy. */
+const mostItems = 10_000_000;
 
 export function createBranching(
   scope: Scope,
@@ -62,7 +64,7 @@ export function createBranching(
     }),
     map: quiet(async (name, items, call, options: MapOptions = {}) => {
       assertName("map", name);
-      if (!isArray(items)) throw invalid(`The map "${name}" needs an array of items.`);
+      if (!isArray(items)) throw invalid(`The map "${name}" needs an array of items, ${mostItems} at most.`);
       assertFunction(call, `The map "${name}"`);
       const checked = checkOptions("map", options, { concurrency: checkInteger(1, 2 ** 31 - 1) });
       const { concurrency = usualConcurrency } = checked;
@@ -72,7 +74,7 @@ export function createBranching(
       );
     }),
     race: quiet(async (racers: Readonly<Record<string, Racer>>) => {
-      const names = isObject(racers) ? Object.keys(racers) : [];
+      const names = namesOf(racers);
       if (names.length === 0) throw invalid("race needs an object of branches: { paid: …, late: … }.");
       for (const name of names) assertName("branch", name);
       const { branches } = createRace(names.length, scope.branch);
@@ -118,12 +120,21 @@ function quiet<Args extends unknown[], Result>(
   };
 }
 
-function isObject(value: unknown): boolean {
-  return typeof value === "object" && value !== null;
+/** None where it is no object, or one that throws at whoever looks at it. */
+function namesOf(racers: unknown): readonly string[] {
+  try {
+    return typeof racers === "object" && racers !== null ? Object.keys(racers) : [];
+  } catch {
+    return [];
+  }
 }
 
 function isArray(value: unknown): boolean {
-  return Array.isArray(value);
+  try {
+    return Array.isArray(value) && value.length <= mostItems;
+  } catch {
+    return false;
+  }
 }
 
 function assertFunction(call: unknown, what: string): void {

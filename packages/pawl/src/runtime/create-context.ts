@@ -2,7 +2,7 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { longestDurationMs, parseDuration, type Duration } from "../core/duration.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunId } from "../core/ids.ts";
-import { isDate } from "../core/instant.ts";
+import { isDate, latestInstant } from "../core/instant.ts";
 import type { Log } from "../core/log.ts";
 import { assertName } from "../core/name.ts";
 import {
@@ -36,7 +36,7 @@ import type {
   TimeoutOption,
 } from "./context.ts";
 import { readContinuation, type ContinuationTerms, type ContinueOptions } from "./continue-as.ts";
-import type { Branch, ChildTerms, TimerTerms } from "./request.ts";
+import type { Branch, CallStanding, ChildTerms, TimerTerms } from "./request.ts";
 import type { Scope } from "./scope.ts";
 import type { StepContext } from "./step-context.ts";
 import { readStepOptions, type StepOptions } from "./step-options.ts";
@@ -66,8 +66,6 @@ export interface ContextParts {
   readonly updates: UpdateHandlers;
   readonly transact: Transact;
 }
-
-const latestInstant = 8.64e15;
 
 /** What code in this scope asks with. */
 export function createContext(parts: ContextParts, scope: Scope): Context {
@@ -176,8 +174,8 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
         assertName("step", name);
         const { terms, ...transaction } = readTransactionTerms(name, work, options);
         const key = nextKey("step", name);
-        const call = (step: StepContext, isAwaited: () => boolean): unknown =>
-          parts.transact(key, transaction, step, isAwaited);
+        const call = (step: StepContext, standing: CallStanding): unknown =>
+          parts.transact(key, transaction, step, standing);
         return ask({ family: "step", key, call, terms });
       }),
     sleep: (duration: Duration) =>

@@ -88,10 +88,12 @@ export interface Holding {
   /** Asks the store for its time. */
   lookAtClock(): Promise<void>;
   /**
-   * Waits for the write in flight, and lets no other begin until the entry has ended: its fact is written in a transaction
-   * of the user's. @throws {TurnMissed} after 10 s, so that two that wait for each other go on
+   * Waits for the write in flight and for one that takes the answers that have gathered, which come before its own. Then lets
+   * no other begin until the entry has ended: its fact is written in a transaction of the user's. `isAhead` is called with
+   * true once nothing comes before it any more, and with false when it has turned back.
+   * @throws {TurnMissed} after 10 s, so that two that wait for each other go on
    */
-  enter(fact: Fact, tookMs?: number): Promise<Entry>;
+  enter(fact: Fact, tookMs: number, isAhead: (is: boolean) => void): Promise<Entry>;
   /** Makes sure that the store counts the run as held. */
   confirm(): Promise<void>;
   /** From now on every call ends in `Lost`, those under way included. */
@@ -323,13 +325,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       return gathered.some(({ fact }) => fact?.kind !== "patched") || arrived.length > 0;
     },
     get hasAnswers() {
-      return (
-        arrived.length > 0 ||
-        gathered.some(
-          ({ fact }) =>
-            fact !== null && (fact.kind === "cancel_requested" || meaningOf(fact)?.isAnswer === true),
-        )
-      );
+      return arrived.length > 0 || gathered.some(isAnswering);
     },
     get hasTooMany() {
       return gathered.length >= mostFacts || gatheredBytes >= mostBytes;
@@ -442,8 +438,13 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     async lookAtClock() {
       time.learn((await persist(() => store.now())).answer);
     },
-    async enter(fact, tookMs) {
-      const endTurn = await turns.takeWithin(longestTurnMs);
+    async enter(fact, tookMs, isAhead) {
+      const endTurn = await turns.takeWithin(
+        longestTurnMs,
+        () => !gathered.some(isAnswering),
+        () => isAhead(true),
+      );
+      let hasArrived = false;
       try {
         assertHeld();
       } catch (error) {
@@ -463,12 +464,14 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
           isTold ||= answer.told;
         },
         arrived(recorded) {
+          hasArrived = true;
           report?.recorded([{ event, tookMs }], null);
           arrived.push(recorded);
           bytes += bytesOfFact + sizeOf(recorded.data);
         },
         ended(isTaken) {
           if (isTaken) lastSeq = event.seq;
+          if (!hasArrived) isAhead(false);
           endTurn();
         },
       });
@@ -500,6 +503,11 @@ interface Gathered {
 
 interface Numbered extends Gathered {
   readonly event: NewEvent | null;
+}
+
+/** Whether its fact lets the code go on once it is recorded. */
+function isAnswering({ fact }: Gathered): boolean {
+  return fact !== null && (fact.kind === "cancel_requested" || meaningOf(fact)?.isAnswer === true);
 }
 
 function sizeOf(payload: Payload | null): number {

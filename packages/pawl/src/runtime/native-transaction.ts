@@ -39,9 +39,9 @@ export function createNative(
     const work = async (tx: unknown, handle: Transaction): Promise<void> => {
       if ((await transactions.open(handle, token, lease)) === "lost") throw new NotHere();
       const result = await attempt.call(tx);
-      const { key, place, fact, tookMs } = attempt;
+      const { key, place, fact, tookMs, isAhead } = attempt;
       const data = payloads.encode(result, place, `The result of transaction "${key}"`);
-      const entry = await holding.enter({ ...fact, data }, tookMs());
+      const entry = await holding.enter({ ...fact, data }, tookMs(), isAhead);
       if (reached.isOver) entry.rolledBack();
       assertOpen(reached);
       reached.entry = entry;

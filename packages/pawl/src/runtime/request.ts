@@ -29,10 +29,17 @@ interface RequestBase {
   branch: Branch | null;
 }
 
+/** How one call of a step's function stands with its run. */
+export interface CallStanding {
+  /** Whether anybody still waits for it. */
+  readonly isAwaited: () => boolean;
+  /** Its answer is about to come into the history, before any other; or has turned back. */
+  readonly isAhead: (is: boolean) => void;
+}
+
 export interface StepRequest extends RequestBase {
   readonly family: "step";
-  /** `isAwaited`: whether anybody still waits for this call. */
-  readonly call: (step: StepContext, isAwaited: () => boolean) => unknown;
+  readonly call: (step: StepContext, standing: CallStanding) => unknown;
   readonly terms: StepTerms;
 }
 

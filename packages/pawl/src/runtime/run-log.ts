@@ -7,10 +7,22 @@ type Fields = Readonly<Record<string, unknown>>;
 export function createRunLog(log: Log, about: Fields, isSilent: () => boolean = () => false): Log {
   const write =
     (level: keyof Log) =>
-    (message: string, fields: Fields = {}): void => {
-      if (!isSilent()) log[level](message, { ...about, ...fields });
+    (message: string, fields: unknown): void => {
+      if (!isSilent()) log[level](message, { ...about, ...copyOf(fields) });
     };
   return { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
+}
+
+/**
+ * Nothing of what throws at whoever reads it: a line that threw the first time, and not when it is left out, would have the
+ * code take another course when it is replayed.
+ */
+function copyOf(fields: unknown): Fields {
+  try {
+    return typeof fields === "object" ? { ...fields } : {};
+  } catch {
+    return {};
+  }
 }
 
 /** The same log, whose own doings are nobody's mistake. */

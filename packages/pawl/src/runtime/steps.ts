@@ -135,11 +135,17 @@ export function createSteps(parts: StepsParts): Steps {
     const execution: Execution = { key, beganAt, since: clock.now(), attempt: null, progress: past.progress };
     running.set(key, execution);
     const isAwaited = (): boolean => running.get(key) === execution;
+    // Nothing else may win a race meanwhile: a wait would take a signal that nobody is there to get.
+    const isAhead = (is: boolean): void => {
+      if (request.state !== (is ? "issued" : "answering") || !isAwaited()) return;
+      request.state = is ? "answering" : "issued";
+      if (!is) changed();
+    };
     const attempt = beginAttempt({
       key,
       call: entered(
         key,
-        watched(key, (step) => call(step, isAwaited)),
+        watched(key, (step) => call(step, { isAwaited, isAhead })),
       ),
       idempotencyKey: idempotencyKeyOf(key),
       attempt: number,

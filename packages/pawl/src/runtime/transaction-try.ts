@@ -33,6 +33,8 @@ export interface Try {
   readonly fact: Omit<Fact, "data">;
   /** For how long the transaction has been asked for. */
   readonly tookMs: () => number;
+  /** Its record is about to come into the history, before any other answer; or has turned back. */
+  readonly isAhead: (is: boolean) => void;
   /** Calls the function. */
   readonly call: (tx: unknown) => Promise<unknown>;
 }

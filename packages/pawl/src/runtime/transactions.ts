@@ -5,6 +5,7 @@ import { invalidTransaction } from "../core/transaction.ts";
 import { createForeign } from "./foreign-transaction.ts";
 import { Lost } from "./holding.ts";
 import { createNative } from "./native-transaction.ts";
+import type { CallStanding } from "./request.ts";
 import type { Settled } from "./settled.ts";
 import type { StepContext } from "./step-context.ts";
 import { mayPass, TryAgain } from "./transaction-error.ts";
@@ -16,7 +17,7 @@ export type Transact = (
   key: string,
   terms: TransactionTerms,
   step: StepContext,
-  isAwaited: () => boolean,
+  standing: CallStanding,
 ) => Promise<Settled>;
 
 const firstPauseMs = 10;
@@ -37,7 +38,7 @@ export function createTransactions(parts: TransactionsParts): Transact {
     return (attempt) => tryNative(attempt, on);
   };
 
-  return async (key, terms, step, isAwaited) => {
+  return async (key, terms, step, { isAwaited, isAhead }) => {
     const tryOnce = protocolOf(terms);
     const began = clock.now();
     const fact = {
@@ -58,6 +59,7 @@ export function createTransactions(parts: TransactionsParts): Transact {
           place,
           fact,
           tookMs: () => clock.now() - began,
+          isAhead,
           async call(tx) {
             calls += 1;
             const result = await terms.call(tx, step);

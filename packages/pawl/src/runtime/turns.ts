@@ -8,16 +8,25 @@ export class TurnMissed extends Error {
 /** One at a time. Whoever takes a turn is answered what ends it. */
 export interface Turns {
   take(): Promise<() => void>;
-  /** @throws {TurnMissed} */
-  takeWithin(ms: number): Promise<() => void>;
+  /**
+   * `mayTake`: asked when it could be taken; where it says no, another turn comes first. `taken`: called in the instant it is.
+   * @throws {TurnMissed}
+   */
+  takeWithin(ms: number, mayTake: () => boolean, taken: () => void): Promise<() => void>;
 }
 
 export function createTurns(timers: Timers): Turns {
   let turn: Promise<void> | null = null;
+  const passed = new Set<() => void>();
 
-  const take = async (isGivenUp = (): boolean => false): Promise<() => void> => {
-    while (turn !== null) {
-      await turn;
+  const nextPassed = (): Promise<void> => new Promise((resolve) => void passed.add(resolve));
+
+  const take = async (
+    isGivenUp = (): boolean => false,
+    mayTake = (): boolean => true,
+  ): Promise<() => void> => {
+    while (turn !== null || !mayTake()) {
+      await (turn ?? nextPassed());
       if (isGivenUp()) return () => {};
     }
     let end = (): void => {};
@@ -25,6 +34,8 @@ export function createTurns(timers: Timers): Turns {
       end = () => {
         turn = null;
         resolve();
+        for (const pass of passed) pass();
+        passed.clear();
       };
     });
     return end;
@@ -32,14 +43,19 @@ export function createTurns(timers: Timers): Turns {
 
   return {
     take: () => take(),
-    takeWithin: (ms) =>
+    takeWithin: (ms, mayTake, taken) =>
       new Promise((resolve, reject) => {
         let isMissed = false;
         const cancel = timers.after(ms, () => {
           isMissed = true;
           reject(new TurnMissed(`another turn lasted for ${ms} ms`));
         });
-        void take(() => isMissed).then((end) => {
+        const may = (): boolean => {
+          if (!mayTake()) return false;
+          taken();
+          return true;
+        };
+        void take(() => isMissed, may).then((end) => {
           cancel();
           resolve(end);
         });

@@ -1,56 +1,12 @@
 import { test } from "pawl-test-support";
-import { afterEach, beforeEach, expect } from "vitest";
-import { createPawl, PawlError, workflow, type Context, type ErrorCode, type Pawl } from "../../src/index.ts";
-import { badCalls, idle, type BadCall, type Ground } from "./calls.ts";
-import { junk } from "./junk.ts";
+import { describe, expect } from "vitest";
+import { createPawl, PawlError, type Pawl, type PawlOptions } from "../../src/index.ts";
+import { badCalls, type BadCall } from "./calls.ts";
+import { entries, idle, optionsOf, withoutArguments, type Ground } from "./entries.ts";
+import { outcomeOf } from "./outcome.ts";
+import { watchProcess } from "./watch-process.ts";
 
-/** What a caller may be told about a bad call. `INTERNAL` and `DATABASE` would mean that nobody had looked at it. */
-const fit: readonly ErrorCode[] = [
-  "INVALID_OPTION",
-  "INVALID_NAME",
-  "INVALID_PAYLOAD",
-  "RUN_NOT_FOUND",
-  "RUN_ENDED",
-  "RUN_CANCELLED",
-  "KEY_CONFLICT",
-  "UPDATE_TIMED_OUT",
-];
-
-const longestMs = 5_000;
-const prototypes = [Object.prototype, Array.prototype, Function.prototype];
-let shapes: readonly unknown[] = [];
-const unhandled: unknown[] = [];
-const note = (reason: unknown): void => void unhandled.push(reason);
-
-beforeEach(() => {
-  shapes = prototypes.map((prototype) => Reflect.ownKeys(prototype));
-  unhandled.length = 0;
-  process.on("unhandledRejection", note);
-});
-
-afterEach(async () => {
-  await new Promise((resolve) => void setImmediate(resolve));
-  process.off("unhandledRejection", note);
-  expect(unhandled).toEqual([]);
-  expect(prototypes.map((prototype) => Reflect.ownKeys(prototype))).toEqual(shapes);
-});
-
-/** What became of it, in a word or two. */
-async function outcomeOf(act: () => unknown): Promise<string> {
-  let stop = (): void => {};
-  const late = new Promise<string>((resolve) => {
-    const timeout = setTimeout(resolve, longestMs, "never ended");
-    stop = () => clearTimeout(timeout);
-  });
-  const ended = (async () => {
-    await act();
-    return "accepted";
-  })().catch((error: unknown) => {
-    if (!(error instanceof PawlError)) return `threw ${String(error)}`;
-    return fit.includes(error.code) ? "refused" : `threw ${error.code}: ${error.message}`;
-  });
-  return Promise.race([ended, late]).finally(() => stop());
-}
+watchProcess();
 
 async function prepare(pawl: Pawl): Promise<Ground> {
   const ended = await pawl.start(idle, 1);
@@ -71,27 +27,88 @@ async function tryAll(pawl: Pawl, calls: readonly BadCall[]): Promise<ReadonlyMa
   return tally;
 }
 
-test("no junk given to any entry does harm: it is refused with a code, or is right there", async () => {
-  await using pawl = createPawl({ memory: true });
-  const tally = await tryAll(pawl, badCalls);
-  expect(badCalls.length).toBeGreaterThan(2_000);
-  expect(tally.get("refused")).toBeGreaterThan(badCalls.length * 0.7);
+/** All that was acknowledged can be listed, read and ended. */
+async function expectWhole(pawl: Pawl): Promise<void> {
+  for await (const run of pawl.listAll({ limit: 1_000 })) {
+    expect((await pawl.handle(run.id).history()).length).toBeGreaterThanOrEqual(0);
+    for (const date of [run.createdAt, run.startAt, run.dueAt, run.expiresAt, run.deadlineAt, run.endedAt])
+      expect(date === null || Number.isFinite(date.getTime()), `a date of run ${run.id}`).toBe(true);
+    await pawl.cancel(run.id);
+  }
   const run = await pawl.start(idle, "still works");
   await pawl.worker({ workflows: [idle] }).start();
   expect(await run.result()).toBe("still works");
+  expect((await pawl.list({ status: "blocked" })).runs).toEqual([]);
+}
+
+const places: readonly (readonly [string, (place: PawlOptions) => PawlOptions])[] = [
+  ["memory", () => ({ memory: true })],
+  ["Postgres", (place) => ({ ...place, autoMigrate: true })],
+];
+
+describe.each(places)("with %s", (_name, optionsIn) => {
+  test(
+    "no junk given to any entry does harm: it is refused with a code, or is right there",
+    { timeout: 120_000 },
+    async ({ pool, schema }) => {
+      await using pawl = createPawl(optionsIn({ pool, schema }));
+      const tally = await tryAll(pawl, badCalls);
+      expect(badCalls.length).toBeGreaterThan(20_000);
+      expect(tally.get("refused")).toBeGreaterThan(badCalls.length * 0.7);
+      await expectWhole(pawl);
+    },
+  );
+
+  test("an option that is misspelt is refused, and the right one is named", async ({ pool, schema }) => {
+    await using pawl = createPawl(optionsIn({ pool, schema }));
+    const ground = await prepare(pawl);
+    for (const [entry, { names, call, takesMore }] of Object.entries(optionsOf)) {
+      if (takesMore) continue;
+      for (const name of names.split(" ")) {
+        const slip = name + (name.at(-1) ?? "");
+        const error = await refusalOf(() => call(ground, { [slip]: 1 }));
+        expect([entry, error.code, error.message]).toEqual([
+          entry,
+          "INVALID_OPTION",
+          expect.stringContaining(`Did you mean "`),
+        ]);
+        expect([entry, slip, error.message]).toEqual([entry, slip, expect.stringContaining(`${name}"?`)]);
+      }
+    }
+  });
+
+  test("every option there is has a place in the table", async ({ pool, schema }) => {
+    await using pawl = createPawl(optionsIn({ pool, schema }));
+    const ground = await prepare(pawl);
+    for (const [entry, { names, call, takesMore }] of Object.entries(optionsOf)) {
+      if (takesMore) continue;
+      const { message } = await refusalOf(() => call(ground, { "neither this nor that option": 1 }));
+      const known = /Known are (.+?)\.(?:\n|$)/.exec(message)?.[1]?.split(", ") ?? [];
+      const listed = known.map((name) => name.split(".").at(-1) ?? "").toSorted();
+      expect([entry, ...listed]).toEqual([entry, ...names.split(" ").toSorted()]);
+    }
+  });
+
+  test("every method there is has a place in the table", async ({ pool, schema }) => {
+    await using pawl = createPawl(optionsIn({ pool, schema }));
+    const { live } = await prepare(pawl);
+    const called = new Set(Object.keys(entries).map((label) => /^(?:run\.)?(\w+)/.exec(label)?.[1]));
+    const methods = [...Object.keys(pawl), ...Object.keys(live)].filter(
+      (name) => !withoutArguments.includes(name) && !["id", "status", "attempts", "history"].includes(name),
+    );
+    expect(methods.filter((name) => !called.has(name))).toEqual([]);
+  });
 });
 
-test("nor does it with Postgres", { timeout: 60_000 }, async ({ pool, schema }) => {
-  await using pawl = createPawl({ pool, schema, autoMigrate: true });
-  const sample = badCalls.filter(
-    ({ label }, index) => !/createPawl|workflow\(|ref\(/.test(label) && index % 2 === 0,
-  );
-  expect(sample.length).toBeGreaterThan(500);
-  await tryAll(pawl, sample);
-  const run = await pawl.start(idle, "still works");
-  await pawl.worker({ workflows: [idle] }).start();
-  expect(await run.result()).toBe("still works");
-});
+async function refusalOf(act: () => unknown): Promise<PawlError> {
+  try {
+    await act();
+  } catch (error) {
+    if (error instanceof PawlError) return error;
+    throw error;
+  }
+  throw new Error("It was accepted.");
+}
 
 test("a url that cannot be understood is refused, and one that is odd is not", async () => {
   for (const url of ["postgres://[", "postgres://h:99999999/x", "localhost", "mysql://localhost/x"])
@@ -105,69 +122,3 @@ test("a url that cannot be understood is refused, and one that is odd is not", a
   for (const url of odd)
     expect([url, await outcomeOf(() => createPawl({ url }).close())]).toEqual([url, "accepted"]);
 });
-
-/** What a step throws, or whoever awaits what it returned, is the user's own. */
-const ofUser = /^step that returns|^step\(name, …\) with a function$/;
-
-type Ask = (ctx: Context, value: unknown) => Promise<unknown>;
-
-/** Every method of the context with one argument left open. */
-const requests: Readonly<Record<string, Ask>> = {
-  "step(…, f)": (ctx, value) => ctx.step(value as string, () => 1),
-  "step(name, …)": (ctx, value) => ctx.step("step", value as () => unknown),
-  "step that returns": (ctx, value) => ctx.step("result", () => value),
-  "sleep(…)": (ctx, value) => ctx.sleep(value as number),
-  "sleepUntil(…)": (ctx, value) => ctx.sleepUntil(value as number),
-  "waitForSignal(…)": (ctx, value) => ctx.waitForSignal(value as string, { timeout: 0 }),
-  "waitForSignal(name, …)": (ctx, value) =>
-    ctx.waitForSignal("word", (value ?? null) as { readonly timeout: number }),
-  "waitForSignal(name, { timeout: … })": (ctx, value) =>
-    ctx.waitForSignal("word", { timeout: value as number }),
-  "publish(…, 1)": (ctx, value) => ctx.publish(value as string, 1),
-  "publish(key, …)": (ctx, value) => ctx.publish("key", value),
-  "stream(…)": async (ctx, value) => ctx.stream(value as string),
-  "stream(name).write(…)": (ctx, value) => ctx.stream("words").write(value),
-  "onUpdate(…, f)": async (ctx, value) => ctx.onUpdate(value as string, () => 1),
-  "onUpdate(name, …)": async (ctx, value) => ctx.onUpdate("word", value as () => unknown),
-  "a step's stream(…)": (ctx, value) => ctx.step("step", ({ stream }) => void stream(value as string)),
-  "a step's stream(name).write(…)": (ctx, value) =>
-    ctx.step("step", ({ stream }) => stream("words").write(value)),
-  "call(…)": (ctx, value) => ctx.call(value as typeof idle, 1),
-  "call(workflow, …)": (ctx, value) => ctx.call(idle, value),
-  "call(workflow, 1, …)": (ctx, value) => ctx.call(idle, 1, value as object),
-  "call(workflow, 1, { priority: … })": (ctx, value) => ctx.call(idle, 1, { priority: value as number }),
-  "call(workflow, 1, { queue: … })": (ctx, value) =>
-    // A name that is right would wait for a worker there.
-    typeof value === "string" ? Promise.resolve() : ctx.call(idle, 1, { queue: value as string }),
-};
-
-test(
-  "no junk given to a context does harm: the request rejects, and the run goes on",
-  { timeout: 60_000 },
-  async () => {
-    await using pawl = createPawl({ memory: true });
-    const asks = Object.entries(requests).flatMap(([label, ask]) =>
-      junk.map((value) => ({ label: `${label} with ${value.label}`, ask, value })),
-    );
-    const messy = workflow({ name: "messy", version: 1, retry: { attempts: 1 } }, async (ctx) => {
-      const outcomes: Record<string, number> = {};
-      const wrong: string[] = [];
-      for (const { label, ask, value } of asks) {
-        try {
-          await ask(ctx, value.make());
-          outcomes["accepted"] = (outcomes["accepted"] ?? 0) + 1;
-        } catch (error) {
-          const known = PawlError.is(error) && fit.includes(error.code);
-          if (!known && !ofUser.test(label)) wrong.push(`${label}: ${String(error)}`);
-          outcomes["refused"] = (outcomes["refused"] ?? 0) + 1;
-        }
-      }
-      return { outcomes, wrong };
-    });
-    await pawl.worker({ workflows: [messy, idle] }).start();
-    const run = await pawl.start(messy);
-    const { outcomes, wrong } = await run.result();
-    expect(wrong).toEqual([]);
-    expect((outcomes["accepted"] ?? 0) + (outcomes["refused"] ?? 0)).toBe(asks.length);
-  },
-);

@@ -1,4 +1,5 @@
-import { spawn } from "node:child_process";
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer, type AddressInfo } from "node:net";
@@ -8,6 +9,10 @@ import pg from "pg";
 
 export interface PgBouncer {
   readonly url: string;
+  /** Its console. */
+  readonly adminUrl: string;
+  /** Ends it without a word, and starts it again at the same place. */
+  restart(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -17,7 +22,10 @@ export const pgbouncer = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer", "/usr/loc
 );
 
 /** Puts PgBouncer before the database of this URL: each transaction goes to whichever server connection is free. */
-export async function startPgBouncer(url: string): Promise<PgBouncer> {
+export async function startPgBouncer(
+  url: string,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<PgBouncer> {
   const folder = await mkdtemp(join(tmpdir(), "pawl-pgbouncer-"));
   const port = await freePort();
   const { hostname, port: serverPort, username, password, pathname } = new URL(url);
@@ -38,22 +46,36 @@ listen_addr = 127.0.0.1
 listen_port = ${port}
 unix_socket_dir =
 auth_type = any
+admin_users = anyone
 pool_mode = transaction
-default_pool_size = 4
 server_login_retry = 1
+${Object.entries({ default_pool_size: "4", ...settings })
+  .map(([name, value]) => `${name} = ${value}`)
+  .join("\n")}
 `,
   );
   await chmod(folder, 0o755);
   await chmod(config, 0o644);
-  const child = spawn(pgbouncer ?? "pgbouncer", [config], { stdio: "ignore", ...(await unprivileged()) });
-  const ended = new Promise<void>((resolve) => child.on("exit", () => resolve()));
+  const user = await unprivileged();
+  const start = (): ChildProcess => spawn(pgbouncer ?? "pgbouncer", [config], { stdio: "ignore", ...user });
+  const end = async (child: ChildProcess): Promise<void> => {
+    const ended = once(child, "exit");
+    child.kill("SIGKILL");
+    await ended;
+  };
+  let child = start();
   const pooled = `postgres://anyone@127.0.0.1:${port}/pooled`;
   await waitUntilReachable(pooled);
   return {
     url: pooled,
+    adminUrl: `postgres://anyone@127.0.0.1:${port}/pgbouncer`,
+    async restart() {
+      await end(child);
+      child = start();
+      await waitUntilReachable(pooled);
+    },
     async stop() {
-      child.kill("SIGKILL");
-      await ended;
+      await end(child);
       await rm(folder, { recursive: true, force: true });
     },
   };

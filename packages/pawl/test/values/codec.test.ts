@@ -71,7 +71,7 @@ describe("aesGcmCodec", () => {
     ["nothing", {}, "must be given"],
     ["a short key", { keys: [{ id: "k", key: "c2hvcnQ=" }] }, "must be 32 bytes"],
     ["a key of another kind", { keys: [{ id: "k", key: 5 }] }, "must be 32 bytes"],
-    ["an odd id", { keys: [{ id: "a:b", key }] }, "must have ids"],
+    ["an odd id", { keys: [{ id: "a:b", key }] }, "must be 1 to 64 letters"],
     [
       "twins",
       {
