@@ -29,11 +29,11 @@ export class PrivateServer implements AsyncDisposable {
     return this.#server.createDatabase(name);
   }
 
-  /** Ends it as `pg_ctl stop -m immediate` does; it comes back by itself, and recovers. Resolves when it answers. */
-  async restart(): Promise<void> {
+  /** Ends it as `pg_ctl stop -m` does; it comes back by itself, and recovers. Resolves when it answers. */
+  async restart(mode: "immediate" | "fast" = "immediate"): Promise<void> {
     const { pid } = this;
-    process.kill(pid, "SIGQUIT");
-    while (this.pid === pid || !(await this.#answers())) await pause(50);
+    process.kill(pid, mode === "immediate" ? "SIGQUIT" : "SIGINT");
+    while (this.pid === pid || !(await this.#answers())) await pause(20);
   }
 
   async #answers(): Promise<boolean> {

@@ -1,3 +1,4 @@
+import { compound } from "./chaos/compound.ts";
 import { database } from "./database/stage.ts";
 import { differential } from "./diff/differential.ts";
 import { points, somePoints } from "./points/points.ts";
@@ -25,9 +26,10 @@ export const profiles: ReadonlyMap<string, readonly ShareOfTime[]> = new Map([
       { stage: somePoints, share: 0.04 },
       { stage: differential, share: 0.08 },
       { stage: database, share: 0.08 },
+      { stage: compound, share: 0.4 },
     ],
   ],
-  ...[database, differential, points, pool, simulation, somePoints, upgrade].map(
+  ...[compound, database, differential, points, pool, simulation, somePoints, upgrade].map(
     (stage) => [stage.name, alone(stage)] as const,
   ),
 ]);

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { workflow } from "../../packages/pawl/src/index.ts";
-import { WireProxy } from "../../packages/pawl/test/crash/wire-proxy.ts";
+import { WireProxy } from "../chaos/wire-proxy.ts";
 import { comesTrue, within, type Props, type Scene } from "./scene.ts";
 
 const once = { attempts: 1 } as const;

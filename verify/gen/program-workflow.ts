@@ -48,12 +48,22 @@ interface UndoTold extends StepTold {
   readonly result: string | null;
 }
 
+/** What a step writes in its transaction. */
+interface Effect {
+  readonly run: RunId;
+  readonly step: string;
+  readonly key: string;
+  readonly token: string;
+}
+
 /** What the process that executes a program lends it. */
 export interface ProgramHost {
   /** The epoch under which code is executed now that began under this one; a parked run may go on under a later one. */
   epochNow?(run: RunId, began: number): number;
-  beginStep(execution: Execution, op: StepOp, told: StepTold): StepCall;
-  beginUndo(execution: Execution, op: StepOp, told: UndoTold): StepCall;
+  beginStep(execution: Execution, op: StepOp, told: StepTold): StepCall | Promise<StepCall>;
+  beginUndo(execution: Execution, op: StepOp, told: UndoTold): StepCall | Promise<StepCall>;
+  /** Writes down in the transaction itself which call of which step was in it. */
+  writeEffect?(tx: Transaction, effect: Effect): Promise<unknown>;
   work(ms: number): Promise<void>;
   /** Whether its code is the one since the change. Default: it is. */
   readonly isChanged?: boolean;
@@ -90,9 +100,6 @@ export function createProgramWorkflows(
   }
   return workflows;
 }
-
-/** Writes down in the transaction itself which call of which step was in it. */
-const insertEffect = "insert into effect (run, step, key, token) values ($1, $2, $3, $4)";
 
 /** With this the scopes begin of what a change has brought. */
 export const newSide = "new";
@@ -165,7 +172,7 @@ async function interpret(
   });
 
   const performStep = async (op: StepOp, step: StepContext): Promise<string> => {
-    const call = host.beginStep(execution, op, toldOf(step));
+    const call = await host.beginStep(execution, op, toldOf(step));
     await host.work(op.workMs);
     call.end();
     if (call.fails) throw programError(call.token);
@@ -174,7 +181,7 @@ async function interpret(
 
   const performUndo = async (op: StepOp, result: string | undefined, undo: UndoContext): Promise<void> => {
     const told = { ...toldOf(undo), inDoubt: undo.inDoubt, result: result ?? null };
-    const call = host.beginUndo(execution, op, told);
+    const call = await host.beginUndo(execution, op, told);
     await host.work(op.workMs);
     call.end();
     if (call.fails) throw programError(call.token);
@@ -183,8 +190,8 @@ async function interpret(
   /** What it writes is there exactly if the step's result is recorded. */
   const performIn = async (tx: Transaction, op: StepOp, step: StepContext): Promise<string> => {
     const told = toldOf(step);
-    const call = host.beginStep(execution, op, told);
-    await tx.query(insertEffect, [run, op.path, told.key, call.token]);
+    const call = await host.beginStep(execution, op, told);
+    await host.writeEffect?.(tx, { run, step: op.path, key: told.key, token: call.token });
     await host.work(op.workMs);
     call.end();
     if (call.fails) throw programError(call.token);

@@ -44,10 +44,10 @@ export interface ClientProcess {
 }
 
 export interface CallersParts {
-  readonly world: World;
-  readonly recorder: Recorder;
+  readonly world: Pick<World, "after" | "nowMs">;
+  readonly recorder: Pick<Recorder, "now" | "add">;
   readonly rng: Rng;
-  readonly plan: Plan;
+  readonly plan: Pick<Plan, "leaseMs" | "latencyMs">;
   readonly scenario: Scenario;
   readonly healAtMs: number;
   /** Some client process that is alive, or null while there is none. */

@@ -3,6 +3,8 @@ import type { Execution, ProgramHost } from "../gen/program-workflow.ts";
 import type { StepEntry, Recorder, UndoEntry } from "../hist/record.ts";
 import type { SimProcess } from "./sim-process.ts";
 
+const insertEffect = "insert into effect (run, step, key, token) values ($1, $2, $3, $4)";
+
 /** The world outside, on which steps act: it remembers every call of every step's function, whoever made it. */
 export class Ledger {
   readonly #recorder: Recorder;
@@ -58,6 +60,7 @@ export class Ledger {
         new Promise((resolve) => {
           process.timers.after(ms, resolve);
         }),
+      writeEffect: (tx, { run, step, key, token }) => tx.query(insertEffect, [run, step, key, token]),
       asked: ({ run, epoch }: Execution, step, waitMs) => {
         if (!process.isAlive) return;
         recorder.add({ by: "ask", at: recorder.now, process: process.name, run, step, epoch, waitMs });

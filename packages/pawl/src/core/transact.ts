@@ -7,9 +7,15 @@ export interface TransactClient {
   query(text: string): Promise<{ readonly command?: string }>;
 }
 
+/** The connection broke before COMMIT was sent: all is rolled back, whatever the function made of it, which is the cause. */
+export class ConnectionLost extends Error {
+  override readonly name = "ConnectionLost";
+}
+
 /**
  * Acts in a transaction of this client. COMMIT of a transaction that has failed answers ROLLBACK, without an error: that
  * is one here. `hasLost` is told that the connection can no longer be used.
+ * @throws {ConnectionLost}
  */
 export async function transact<T>(
   client: TransactClient,
@@ -22,13 +28,21 @@ export async function transact<T>(
       if (sqlState(error) === null) hasLost();
       throw error;
     });
-  await ask(isolation === undefined ? "begin" : `begin isolation level ${isolation}`);
+  const assertAnswered = (answer: unknown, cause: unknown): void => {
+    if (sqlState(answer) === null) throw new ConnectionLost("the connection broke", { cause });
+  };
+  await ask(isolation === undefined ? "begin" : `begin isolation level ${isolation}`).catch(
+    (error: unknown) => {
+      assertAnswered(error, error);
+      throw error;
+    },
+  );
   let result: T;
   try {
     result = await work();
   } catch (error) {
     // Where that fails, the connection goes, and the transaction with it.
-    await ask("rollback").catch(() => {});
+    await ask("rollback").catch((unanswered: unknown) => assertAnswered(unanswered, error));
     throw error;
   }
   const { command } = await ask("commit");

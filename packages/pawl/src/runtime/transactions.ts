@@ -1,6 +1,7 @@
 import { backOffMs } from "../core/back-off.ts";
 import { placeOfEvent } from "../core/payload-codec.ts";
 import { delay } from "../core/timers.ts";
+import { ConnectionLost } from "../core/transact.ts";
 import { invalidTransaction } from "../core/transaction.ts";
 import { createForeign } from "./foreign-transaction.ts";
 import { Lost } from "./holding.ts";
@@ -68,12 +69,15 @@ export function createTransactions(parts: TransactionsParts): Transact {
             return result;
           },
         });
-      } catch (error) {
+      } catch (thrown) {
+        // Its function may have thrown what the broken connection answered, or something that comes of it.
+        const isBroken = thrown instanceof ConnectionLost;
+        const error = isBroken ? thrown.cause : thrown;
         if (error instanceof Lost) throw error;
         holding.assertHeld();
         // Without a connection the function is not even called, which it need not fail for.
         const isSpent = calls > callsBefore && calls >= terms.conflictAttempts;
-        if (!mayPass(error) || isSpent || step.signal.aborted) throw reasonOf(error);
+        if (!(isBroken || mayPass(error)) || isSpent || step.signal.aborted) throw reasonOf(error);
         log.warn("A transaction was rolled back, and is tried again.", { step: key, calls, error });
       }
       await delay(timers, backOffMs(failures, random, firstPauseMs, longestPauseMs), step.signal);

@@ -4,7 +4,6 @@ import type { Pawl, RunHandle, RunId, StreamItem } from "../../src/index.ts";
 import { eventually } from "./eventually.ts";
 import { everything, everythingOutput, everythingTold, turns } from "./everything.ts";
 import { untilAnswered } from "./orders.ts";
-import { reportOn } from "./scene-report.ts";
 import type { Scene } from "./scene.ts";
 
 /** Starts a run of everything on a queue, and deals with it as its users would. Resolves when it has told all it should. */
@@ -59,35 +58,6 @@ async function readTale(pawl: Pawl, runId: RunId): Promise<readonly string[]> {
     items.push(item);
   }
   return items.map(({ value }) => value);
-}
-
-/** Runs of everything, so many under way at any time. */
-export class EverythingTraffic {
-  readonly #pawl: Pawl;
-  readonly #going: Promise<unknown>;
-  #isOver = false;
-  /** How many have been started. */
-  started = 0;
-
-  constructor(pawl: Pawl, inFlight: number) {
-    this.#pawl = pawl;
-    this.#going = Promise.all(Array.from({ length: inFlight }, () => this.#keepOneGoing()));
-    // What goes wrong is told at the end.
-    this.#going.catch(() => {});
-  }
-
-  async #keepOneGoing(): Promise<void> {
-    while (!this.#isOver) await useEverything(this.#pawl, "default", String(this.started++));
-  }
-
-  /** Starts no more. Resolves when all have completed as they should. */
-  async end(scene: Scene, withinMs: number): Promise<void> {
-    this.#isOver = true;
-    const late = pause(withinMs, "late" as const, { ref: false });
-    if ((await Promise.race([this.#going, late])) === "late")
-      throw new Error(`Some runs of everything are not done after ${withinMs} ms.\n${await reportOn(scene)}`);
-    await allEnded(scene, "default");
-  }
 }
 
 /** Resolves when every run on this queue has ended: children that were cancelled may need a moment more than their parent. */

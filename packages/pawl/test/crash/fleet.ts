@@ -1,6 +1,4 @@
-import { setTimeout as pause } from "node:timers/promises";
 import type { Crew } from "./crew.ts";
-import type { ProcessSettings } from "./messages.ts";
 import type { Scene } from "./scene.ts";
 import type { WorkerProcess } from "./worker-process.ts";
 
@@ -13,19 +11,18 @@ export interface Kill {
 /** Three workers. When one of them is killed another takes its place. */
 export class Fleet {
   readonly #scene: Scene;
-  readonly #crews: readonly Crew[];
+  readonly #crew: Crew;
   readonly #working = new Set<WorkerProcess>();
   readonly #returning = new Set<Promise<void>>();
   #hired = 0;
 
-  /** Workers reach their database by these routes in turn. */
-  constructor(scene: Scene, routes: readonly Partial<Pick<ProcessSettings, "url">>[] = [{}]) {
+  constructor(scene: Scene) {
     this.#scene = scene;
-    this.#crews = routes.map((urls) => scene.crew({}, urls));
+    this.#crew = scene.crew();
   }
 
   async start(): Promise<void> {
-    for (let n = 0; n < 5; n++) this.#crews[n % this.#crews.length]!.prepare(1);
+    this.#crew.prepare(5);
     await Promise.all([this.#hire(), this.#hire(), this.#hire()]);
   }
 
@@ -45,22 +42,6 @@ export class Fleet {
     return wasHolding ? { pid: victim.pid, at } : null;
   }
 
-  /** Stops a worker, as above, for so long. Answers whether there was one. */
-  async freeze(ms: number): Promise<boolean> {
-    const victim = await this.#findVictim();
-    if (victim === null) return false;
-    this.#working.delete(victim);
-    victim.signal("SIGSTOP");
-    const wasHolding = (await this.#holders()).has(victim.pid);
-    const thaw = async (): Promise<void> => {
-      await pause(ms);
-      victim.signal("SIGCONT");
-      this.#working.add(victim);
-    };
-    this.#return(thaw());
-    return wasHolding;
-  }
-
   /** Resolves when three are at work again. */
   async isComplete(): Promise<void> {
     await Promise.all(this.#returning);
@@ -72,9 +53,9 @@ export class Fleet {
   }
 
   async #hire(): Promise<void> {
-    const crew = this.#crews[this.#hired++ % this.#crews.length]!;
-    const hiring = crew.hire();
-    if (this.#hired > 3) crew.prepare(1);
+    this.#hired += 1;
+    const hiring = this.#crew.hire();
+    if (this.#hired > 3) this.#crew.prepare(1);
     this.#working.add(await hiring);
   }
 

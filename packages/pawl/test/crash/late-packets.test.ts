@@ -1,11 +1,11 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect } from "vitest";
+import { WireProxy } from "../../../../verify/chaos/wire-proxy.ts";
 import { eventually } from "./eventually.ts";
 import { expectOrder } from "./invariants.ts";
 import { countEnds, countIds, countRuns } from "./observe.ts";
 import { outputsOf } from "./outputs-of.ts";
 import { leaseMs, test } from "./scene.ts";
-import { WireProxy } from "./wire-proxy.ts";
 import { blocking, fan, startChains } from "./workflows.ts";
 
 describe("while a worker is away", { timeout: 60_000 }, () => {

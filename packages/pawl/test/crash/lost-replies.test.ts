@@ -1,12 +1,12 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect } from "vitest";
+import type { Fault, Hit } from "../../../../verify/chaos/wire-link.ts";
+import { WireProxy } from "../../../../verify/chaos/wire-proxy.ts";
 import { expectOrder } from "./invariants.ts";
 import { startOrder, type StartedOrder } from "./orders.ts";
 import { outputsOf } from "./outputs-of.ts";
 import { leaseMs, type Scene, test } from "./scene.ts";
 import { spreadOf } from "./spread.ts";
-import type { Fault, Hit } from "./wire-link.ts";
-import { WireProxy } from "./wire-proxy.ts";
 import { chain, expectedOutput } from "./workflows.ts";
 
 const isAny = (rows: readonly unknown[]): boolean => rows.length > 0;

@@ -10,28 +10,21 @@ export interface StartedOrder {
 
 /**
  * Starts a run and sends it the two signals it waits for: sometimes before it waits, sometimes after, some of them twice.
- * What is done once needs no key to be done once. Who insists has keys, and asks again after an outage that was too long
- * for the client.
+ * What is done once needs no key to be done once.
  */
-export async function startOrder(
-  { random }: Scene,
-  pawl: Pawl,
-  n: number,
-  insists = false,
-): Promise<StartedOrder> {
+export async function startOrder({ random }: Scene, pawl: Pawl, n: number): Promise<StartedOrder> {
   const stepMs = 20 + random.next() * 60;
   const signals = [`first ${n}`, `second ${n}`].map((word) => ({
     word,
     delayMs: random.next() < 0.7 ? random.next() * 600 : 0,
     times: random.next() < 0.3 ? 2 : 1,
   }));
-  const hasKey = random.next() < 0.5 || insists;
-  const ask = insists ? untilAnswered : <Answer>(call: () => Promise<Answer>): Promise<Answer> => call();
-  const run = await ask(() => pawl.start(order, { n, stepMs }, hasKey ? { key: `order:${n}` } : {}));
+  const hasKey = random.next() < 0.5;
+  const run = await pawl.start(order, { n, stepMs }, hasKey ? { key: `order:${n}` } : {});
   for (const { word, delayMs, times } of signals) {
     await pause(delayMs);
-    const options = times > 1 || insists ? { idempotencyKey: word } : {};
-    for (let time = 0; time < times; time++) await ask(() => run.signal("go", word, options));
+    const options = times > 1 ? { idempotencyKey: word } : {};
+    for (let time = 0; time < times; time++) await run.signal("go", word, options);
   }
   return { n, run };
 }

@@ -9,17 +9,15 @@ import { expectedOutput, type OrderOutput } from "./workflows.ts";
 export class Traffic {
   readonly #scene: Scene;
   readonly #pawl: Pawl;
-  readonly #insists: boolean;
   readonly #unfinished = new Set<RunHandle<OrderOutput>>();
   readonly #going: Promise<unknown>;
   #isOver = false;
   /** How many have been started. */
   started = 0;
 
-  constructor(scene: Scene, pawl: Pawl, inFlight: number, insists = false) {
+  constructor(scene: Scene, pawl: Pawl, inFlight: number) {
     this.#scene = scene;
     this.#pawl = pawl;
-    this.#insists = insists;
     this.#going = Promise.all(Array.from({ length: inFlight }, () => this.#keepOneGoing()));
     // What goes wrong is told at the end.
     void this.#going.catch(() => {});
@@ -27,7 +25,7 @@ export class Traffic {
 
   async #keepOneGoing(): Promise<void> {
     while (!this.#isOver) {
-      const { n, run } = await startOrder(this.#scene, this.#pawl, this.started++, this.#insists);
+      const { n, run } = await startOrder(this.#scene, this.#pawl, this.started++);
       this.#unfinished.add(run);
       expect(await run.result()).toEqual(expectedOutput(n));
       this.#unfinished.delete(run);

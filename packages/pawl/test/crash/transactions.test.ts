@@ -1,10 +1,10 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect } from "vitest";
+import type { Fault, Hit } from "../../../../verify/chaos/wire-link.ts";
+import { WireProxy } from "../../../../verify/chaos/wire-proxy.ts";
 import type { RunHandle } from "../../src/index.ts";
 import { outputsOf } from "./outputs-of.ts";
 import { leaseMs, type Scene, test } from "./scene.ts";
-import type { Fault, Hit } from "./wire-link.ts";
-import { WireProxy } from "./wire-proxy.ts";
 import type { WorkerProcess } from "./worker-process.ts";
 import { shopping } from "./workflows.ts";
 

@@ -1,6 +1,7 @@
 import { createDatabase, dropDatabase, type TestDatabase } from "pawl-test-support";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { WireProxy } from "../../../../verify/chaos/wire-proxy.ts";
 import { completionTableSql, installCompletionTable } from "../../src/adapters/index.ts";
 import { createPawl, workflow, type Pawl, type TransactionOptions, type Workflow } from "../../src/index.ts";
 import { drizzleWithPg, drizzleWithPostgresJs } from "../adapters/libraries/drizzle.ts";
@@ -11,7 +12,6 @@ import { postgresJs } from "../adapters/libraries/postgres-js.ts";
 import { prisma } from "../adapters/libraries/prisma.ts";
 import { typeOrm } from "../adapters/libraries/type-orm.ts";
 import type { Library, OpenLibrary } from "../adapters/library.ts";
-import { WireProxy } from "../crash/wire-proxy.ts";
 import { fromAny } from "./from-any.ts";
 
 const libraries: readonly Library[] = [

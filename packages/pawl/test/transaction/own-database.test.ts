@@ -1,10 +1,10 @@
 import { setTimeout as pause } from "node:timers/promises";
 import pg from "pg";
 import { describe, expect, vi } from "vitest";
+import type { Hit } from "../../../../verify/chaos/wire-link.ts";
+import { WireProxy } from "../../../../verify/chaos/wire-proxy.ts";
 import { withPg } from "../../src/adapters/index.ts";
 import { workflow, type OwnTransaction } from "../../src/index.ts";
-import type { Hit } from "../crash/wire-link.ts";
-import { WireProxy } from "../crash/wire-proxy.ts";
 import { startPgBouncer, pgbouncer } from "../postgres/pgbouncer.ts";
 import { test, type Shop } from "./transaction-test.ts";
 
@@ -363,6 +363,41 @@ describe("a long transaction", () => {
     const runs = await Promise.all(ids.map((id) => pawl.start(sell, id)));
     await Promise.all(runs.map((run) => run.result()));
     expect(await shop.ids()).toEqual(ids);
+  });
+});
+
+describe("a connection that breaks before COMMIT", () => {
+  const statements = ["begin", "open_transaction", "sold", "record_in_transaction"];
+  const faults = statements.flatMap((statement) => [
+    { kind: "cut", statement } as const,
+    { kind: "lose", statement } as const,
+  ]);
+
+  test.for(faults)("has the function called again: $kind $statement", async (fault, { shop }) => {
+    await using proxy = await WireProxy.listen(shop.url);
+    await shop.pool.query(
+      `create function ${shop.schema}.sold_v1(p_id integer) returns void language sql as
+       $$ insert into ${shop.table} (id) values (p_id) $$`,
+    );
+    const pool = new pg.Pool({ connectionString: proxy.url });
+    pool.on("error", () => {});
+    const sell = workflow({ name: "sell", version: 1, retry: once }, async (ctx, isOwn: boolean) => {
+      const sold = async (tx: OwnTransaction): Promise<void> => {
+        await tx.query(`select ${shop.schema}.sold_v1($1)`, [isOwn ? 1 : 2]);
+      };
+      if (isOwn) await ctx.transaction("record", sold);
+      else await ctx.transaction("record", (client) => sold(client), { on: withPg(pool) });
+    });
+    await shop.work([sell], shop.connect({ url: proxy.url }));
+    for (const isOwn of [true, false]) {
+      const hit = proxy.inject(fault);
+      const run = await shop.pawl.start(sell, isOwn);
+      await hit;
+      await run.result();
+      expect(await shop.facts(run.id)).toEqual(["step_completed record", "completed"]);
+    }
+    expect(await shop.ids()).toEqual([1, 2]);
+    await pool.end();
   });
 });
 

@@ -54,6 +54,23 @@ function wordOf(text: string): string | null {
   return /^\s*(begin|commit|rollback)\b/i.exec(text)?.[1]?.toLowerCase() ?? null;
 }
 
+/** Whether the client asks for notifications with this. */
+export function isListen(frames: readonly Frame[]): boolean {
+  return frames.some(
+    ({ type, bytes }) => type === "Q" && /^\s*listen\b/i.test(bytes.toString("utf8", 5, 20)),
+  );
+}
+
+/** What an ErrorResponse says in its field `C`. */
+export function sqlStateOf({ bytes }: Frame): string {
+  return /\0C([0-9A-Z]{5})\0/.exec(bytes.toString("latin1", 4))?.[1] ?? "";
+}
+
+/** What ReadyForQuery says: `I` outside of a transaction, `T` in one, `E` in one that has failed. */
+export function transactionStatusOf({ bytes }: Frame): string {
+  return String.fromCharCode(bytes[5] ?? 0);
+}
+
 /** The first column of a DataRow in text form; null for SQL's null. */
 export function firstColumnOf({ bytes }: Frame): string | null {
   const length = bytes.readInt32BE(7);

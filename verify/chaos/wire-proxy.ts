@@ -7,7 +7,11 @@ export class WireProxy implements AsyncDisposable {
   readonly url: string;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
+  readonly #links = new Set<WireLink>();
+  readonly #sqlStates = new Map<string, number>();
   #armed: readonly Armed[] = [];
+  #mostLinks = 0;
+  #endedHalfOpen = 0;
 
   private constructor(server: Server, target: URL) {
     this.#server = server;
@@ -25,6 +29,26 @@ export class WireProxy implements AsyncDisposable {
     return new WireProxy(server, new URL(url));
   }
 
+  /** How often the server answered with each error. */
+  get sqlStates(): ReadonlyMap<string, number> {
+    return this.#sqlStates;
+  }
+
+  /** Connections that were open at once, at most. */
+  get mostLinks(): number {
+    return this.#mostLinks;
+  }
+
+  /** Half-open connections that the client has ended by itself, though it had said something that was not answered. */
+  get endedHalfOpen(): number {
+    return this.#endedHalfOpen;
+  }
+
+  /** Those that pass everything on. */
+  get links(): readonly WireLink[] {
+    return [...this.#links].filter(({ swallowed }) => swallowed === null);
+  }
+
   /** Interferes with the next execution of this statement. Resolves when that has happened. */
   inject(fault: Fault): Promise<Hit> {
     return new Promise((hit) => {
@@ -32,7 +56,12 @@ export class WireProxy implements AsyncDisposable {
     });
   }
 
-  /** Interferes no more. */
+  /** Calls one fault off, if it has not happened. */
+  withdraw(fault: Fault): void {
+    this.#armed = this.#armed.filter((armed) => armed.fault !== fault);
+  }
+
+  /** Interferes no more. Half-open connections stay so until their clients end them. */
   disarm(): void {
     this.#armed = [];
   }
@@ -65,8 +94,15 @@ export class WireProxy implements AsyncDisposable {
       awaitsAnswer: (statement) => this.#find("answer", statement).length > 0,
       answer: (statement, rows) =>
         this.#take(this.#find("answer", statement).find(({ fault }) => fault.isWorth?.(rows) ?? true)),
+      failed: (sqlState) => this.#sqlStates.set(sqlState, (this.#sqlStates.get(sqlState) ?? 0) + 1),
+      gone: (link) => {
+        this.#links.delete(link);
+        if ((link.swallowed ?? 0) > 0) this.#endedHalfOpen += 1;
+      },
     });
     link.open();
+    this.#links.add(link);
+    this.#mostLinks = Math.max(this.#mostLinks, this.#links.size);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

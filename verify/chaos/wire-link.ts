@@ -1,5 +1,13 @@
 import type { Socket } from "node:net";
-import { FrameReader, firstColumnOf, statementOf, type Frame } from "./wire-frames.ts";
+import {
+  FrameReader,
+  firstColumnOf,
+  isListen,
+  sqlStateOf,
+  statementOf,
+  transactionStatusOf,
+  type Frame,
+} from "./wire-frames.ts";
 
 /** What happens to one execution of a statement. */
 export interface Fault {
@@ -22,6 +30,9 @@ export interface Hit {
   readonly fault: Fault;
   /** The first columns of the answer's rows; empty if there is no answer yet. */
   readonly rows: readonly (string | null)[];
+  readonly statement: string;
+  /** The server has committed, and said so. False where there is no answer yet, and inside of a transaction. */
+  readonly isCommitted: boolean;
   /** Lets go what is held or delayed. */
   letGo(): void;
 }
@@ -39,6 +50,10 @@ export interface Faults {
   awaitsAnswer(statement: string): boolean;
   /** An answer to this statement, with these first columns: takes the fault that befalls it, or null. */
   answer(statement: string, rows: readonly (string | null)[]): Armed | null;
+  /** The server answered with an error. */
+  failed?(sqlState: string): void;
+  /** The link is gone. */
+  gone?(link: WireLink): void;
 }
 
 /** One connection through the proxy. */
@@ -52,6 +67,9 @@ export class WireLink {
   /** The statement whose answer a fault may befall. */
   #watched: string | null = null;
   #answer: Frame[] = [];
+  #isListener = false;
+  #swallowed: number | null = null;
+  #isGone = false;
 
   constructor(client: Socket, server: Socket, faults: Faults) {
     this.#client = client;
@@ -61,25 +79,53 @@ export class WireLink {
 
   open(): void {
     for (const socket of [this.#client, this.#server]) {
-      socket.on("error", () => this.#cut());
-      socket.on("close", () => this.#cut());
+      // A half-open connection tells neither side of the other.
+      const end = (): void => {
+        if (this.#swallowed === null || socket === this.#client) this.cut();
+      };
+      socket.on("error", end);
+      socket.on("close", end);
     }
-    this.#client.on("data", (chunk) => this.#pass(this.#requests.read(chunk)));
-    this.#server.on("data", (chunk) => this.#passBack(this.#answers.read(chunk)));
+    this.#client.on("data", (chunk) => {
+      if (this.#swallowed === null) this.#pass(this.#requests.read(chunk));
+      else this.#swallowed += chunk.length;
+    });
+    this.#server.on("data", (chunk) => {
+      if (this.#swallowed === null) this.#passBack(this.#answers.read(chunk));
+    });
   }
 
-  #cut(): void {
+  /** Somebody listens for notifications on it. */
+  get isListener(): boolean {
+    return this.#isListener;
+  }
+
+  /** Bytes of the client's that were lost in it while it was half-open; null if it never was. */
+  get swallowed(): number | null {
+    return this.#swallowed;
+  }
+
+  /** From now on nothing passes, and nobody is told. */
+  swallow(): void {
+    this.#swallowed ??= 0;
+  }
+
+  cut(): void {
     this.#client.destroy();
     this.#server.destroy();
+    if (this.#isGone) return;
+    this.#isGone = true;
+    this.#faults.gone?.(this);
   }
 
   #pass(frames: readonly Frame[]): void {
     const letGo = (): void => void this.#server.write(joined(frames));
+    this.#isListener ||= isListen(frames);
     const statement = statementOf(frames, this.#words);
     const armed = statement === null ? null : this.#faults.request(statement);
     if (armed !== null) {
-      if (armed.fault.kind === "cut") this.#cut();
-      armed.hit({ fault: armed.fault, rows: [], letGo });
+      if (armed.fault.kind === "cut") this.cut();
+      armed.hit({ fault: armed.fault, rows: [], statement: statement ?? "", isCommitted: false, letGo });
       return;
     }
     if (statement !== null && this.#faults.awaitsAnswer(statement)) this.#watched = statement;
@@ -87,6 +133,7 @@ export class WireLink {
   }
 
   #passBack(frames: readonly Frame[]): void {
+    for (const frame of frames) if (frame.type === "E") this.#faults.failed?.(sqlStateOf(frame));
     if (this.#watched === null) {
       this.#client.write(joined(frames));
       return;
@@ -104,8 +151,10 @@ export class WireLink {
     const hasFailed = answer.some(({ type }) => type === "E");
     const armed = hasFailed ? null : this.#faults.answer(statement, rows);
     if (armed === null) return letGo();
-    if (armed.fault.kind === "lose") this.#cut();
-    armed.hit({ fault: armed.fault, rows, letGo });
+    if (armed.fault.kind === "lose") this.cut();
+    const last = answer.at(-1);
+    const isCommitted = last !== undefined && transactionStatusOf(last) === "I";
+    armed.hit({ fault: armed.fault, rows, statement, isCommitted, letGo });
   }
 }
 

@@ -1,0 +1,48 @@
+import { mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import type pg from "pg";
+import type { Workforce } from "./workforce.ts";
+
+const live = "select id from pawl.run where status is null order by id limit 20";
+
+/** What to know of a database in which something does not go on. */
+const questions: Readonly<Record<string, string>> = {
+  rooms: `select (select count(*) from pawl.ready) as ready, (select count(*) from pawl.ready where suspect) as suspects,
+                 (select count(*) from pawl.lease) as lease, (select count(*) from pawl.parked) as parked`,
+  workers: "select * from pawl.worker order by id desc limit 30",
+  "live runs": `select r.id, r.workflow, r.key, r.parent_id, r.created_at, to_json(y) as ready, to_json(l) as lease, to_json(p) as parked, r.input
+                  from pawl.run r left join pawl.ready y on y.run_id = r.id left join pawl.lease l on l.run_id = r.id
+                  left join pawl.parked p on p.run_id = r.id where r.id in (${live})`,
+  histories: `select run_id, seq, kind, name, attempt, at, due_at, worker_id from pawl.event where run_id in (${live}) order by 1, 2`,
+  inboxes: `select run_id, id, topic, name, sent_at, taken_seq from pawl.inbox where run_id in (${live}) order by 1, 5`,
+  activity: "select * from pg_stat_activity where pid <> pg_backend_pid()",
+  locks: "select *, pg_blocking_pids(pid) as blocked_by from pg_locks where not granted",
+};
+
+/** Writes down where everything stands, in the database and in the processes. Answers the folder. */
+export async function dumpState(
+  pool: pg.Pool,
+  workforce: Workforce,
+  schedule: readonly string[],
+): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "pawl-chaos-"));
+  const parts: string[] = [];
+  for (const [question, sql] of Object.entries(questions)) {
+    parts.push(`== ${question}`);
+    try {
+      const { rows } = await pool.query(sql);
+      parts.push(...rows.map((row) => JSON.stringify(row)));
+    } catch (error) {
+      parts.push(String(error));
+    }
+  }
+  parts.push("== logs", ...workforce.logs.slice(-200).map((line) => JSON.stringify(line)));
+  await writeFile(join(folder, "database.txt"), parts.join("\n"));
+  await writeFile(join(folder, "nemesis.txt"), schedule.join("\n"));
+  workforce.writeReports((pid) => join(folder, `process-${pid}.json`));
+  // They are written by the processes themselves.
+  await pause(1_000);
+  return folder;
+}

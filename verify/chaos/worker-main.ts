@@ -1,0 +1,144 @@
+// A worker in a process of its own, as a user would write it, that executes programs and tells the ledger of every call.
+import { createPawl, PawlError, type Log, type Pawl } from "../../packages/pawl/src/index.ts";
+import { createProgramWorkflows, type Execution, type ProgramHost } from "../gen/program-workflow.ts";
+import type { StepOp } from "../gen/program.ts";
+import type { CallNote, Command, Place, Report, WorkerSettings } from "./messages.ts";
+import { monotonicMs } from "./monotonic.ts";
+
+const settings = JSON.parse(process.argv[2] ?? "{}") as WorkerSettings;
+
+function shiftClock(skewMs: number): void {
+  const now = Date.now.bind(Date);
+  Date.now = () => now() + skewMs;
+  Object.defineProperty(performance, "timeOrigin", { value: performance.timeOrigin + skewMs });
+}
+
+// After kill -9 of the parent there is nobody left to talk to.
+const report = (message: Report): void => void (process.connected && process.send?.(message));
+const complain = (what: string, error: unknown): void =>
+  report({
+    kind: "trouble",
+    what: `${what}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+  });
+process.on("unhandledRejection", (error) => complain("a rejection that nobody handled", error));
+process.on("uncaughtException", (error) => complain("an exception that nobody caught", error));
+
+const logAs =
+  (level: "warn" | "error") =>
+  (message: string, fields: Readonly<Record<string, unknown>> = {}): void => {
+    const { error } = fields;
+    report({
+      kind: "log",
+      level,
+      message,
+      fields:
+        error === undefined
+          ? fields
+          : { ...fields, error: error instanceof Error ? (error.stack ?? error.message) : error },
+    });
+  };
+const log: Log = { debug: () => {}, info: () => {}, warn: logAs("warn"), error: logAs("error") };
+
+const noted = new Map<number, (answer: Command & { kind: "noted" }) => void>();
+let calls = 0;
+
+/** Waits until the ledger has written it down: what a step does to the world outside is there before its result is. */
+function note(call: CallNote): Promise<Command & { kind: "noted" }> {
+  const id = calls++;
+  return new Promise((resolve) => {
+    noted.set(id, resolve);
+    report({ kind: "call", id, at: monotonicMs(), note: call });
+  });
+}
+
+const plain = { isTransactional: false, inDoubt: false, result: null };
+
+async function begin(call: CallNote, mark: string): ReturnType<typeof beginStep> {
+  const { number, fails } = await note(call);
+  const token = `${call.step}#${mark}${number}`;
+  const type = fails ? "fail" : "ok";
+  return { token, fails, end: () => report({ kind: "called", at: monotonicMs(), token, type, note: call }) };
+}
+
+async function beginStep(
+  { run, attempt }: Execution,
+  { path, failures, undo, transaction }: StepOp,
+  { key, attempt: tries }: Parameters<ProgramHost["beginStep"]>[2],
+): Promise<{ token: string; fails: boolean; end(): void }> {
+  const who = { by: "step", run, step: path, attempt, key, tries } as const;
+  const isTransactional = transaction !== null;
+  return begin({ ...plain, ...who, isUndoable: undo !== null, isTransactional, failures }, "");
+}
+
+const host: ProgramHost = {
+  beginStep,
+  beginUndo({ run, attempt }, { path, undo }, { key, attempt: tries, inDoubt, result }) {
+    const who = { by: "undo", run, step: path, attempt, key, tries } as const;
+    return begin(
+      { ...plain, ...who, isUndoable: true, inDoubt, result, failures: undo?.failures ?? 0 },
+      "undo",
+    );
+  },
+  work: (ms) =>
+    new Promise((resolve) => {
+      setTimeout(resolve, ms);
+    }),
+  writeEffect: (tx, { run, step, key, token }) =>
+    tx.query("select chaos.effect_v1($1, $2, $3, $4)", [run, step, key, token]),
+  asked: ({ run }, step, waitMs) => report({ kind: "asked", at: monotonicMs(), run, step, waitMs }),
+  delivered: ({ run }, step, index, type, value) =>
+    report({ kind: "delivered", at: monotonicMs(), run, step, index, type, value }),
+};
+
+let pawl: Pawl | null = null;
+
+/** Whoever looks after a service starts it again, until its database is there. */
+async function work({ url, skewMs }: Place): Promise<void> {
+  if (skewMs !== 0) shiftClock(skewMs);
+  const { schema, connections, leaseMs, concurrency, pollMs } = settings;
+  pawl = createPawl({
+    url,
+    schema,
+    connections,
+    log,
+    onEvent(event) {
+      const isLoss = event.kind === "lease.lost" || (event.kind === "worker.expired" && event.held > 0);
+      if (isLoss) report({ kind: "lost", at: monotonicMs() });
+    },
+  });
+  const workflows = [...createProgramWorkflows(host, settings).values()];
+  const worker = pawl.worker({ workflows, lease: leaseMs, concurrency, pollInterval: pollMs });
+  for (;;) {
+    try {
+      return await worker.start();
+    } catch (error) {
+      if (!PawlError.is(error, "STORE_UNAVAILABLE")) throw error;
+    }
+  }
+}
+
+async function obey(command: Command): Promise<void> {
+  switch (command.kind) {
+    case "work":
+      await work(command.place);
+      return report({ kind: "working" });
+    case "noted": {
+      const resolve = noted.get(command.id);
+      noted.delete(command.id);
+      return resolve?.(command);
+    }
+    case "report":
+      process.report.writeReport(command.file);
+      return;
+    case "leave":
+      await pawl?.close();
+      process.disconnect();
+      return;
+    default:
+      return command satisfies never;
+  }
+}
+
+process.on("message", (command: Command) => void obey(command));
+process.once("disconnect", () => process.exit());
+report({ kind: "up" });
