@@ -17,6 +17,7 @@ import { checkReschedule, checkRooms, checkSweep } from "./check-rooms.ts";
 import { createShownCheck } from "./check-shown.ts";
 import { createStartCheck } from "./check-starts.ts";
 import { createStepCheck } from "./check-steps.ts";
+import { createSuspectCheck } from "./check-suspects.ts";
 import { checkTimers, createWaitCheck } from "./check-timers.ts";
 import { createTimeCheck } from "./check-times.ts";
 import { createUndoCheck } from "./check-undos.ts";
@@ -40,6 +41,7 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
   const final = indexSnapshot(snapshot);
   const lives = createLives();
   const leases = createLeaseCheck(report);
+  const suspects = createSuspectCheck(report);
   const facts = createFactCheck(final, lives, report);
   const results = createResultCheck(final, lives, report);
   const steps = createStepCheck(lives, report);
@@ -90,6 +92,7 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
       case "store":
         lives.see(entry);
         leases(entry);
+        suspects(entry);
         facts.see(entry);
         starts.store(entry);
         times.see(entry);

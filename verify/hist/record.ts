@@ -190,8 +190,8 @@ export type StoreOperation =
       /** Messages are there, and whoever claims it will not be told. */
       readonly isDeaf: boolean;
     }
-  /** `failures`: as the claimer was told. */
-  | (Fence & { readonly op: "claim"; readonly failures?: number })
+  /** `failures`: as the claimer was told. `isSuspect`: it asked for one that must be tried alone. */
+  | (Fence & { readonly op: "claim"; readonly failures?: number; readonly isSuspect?: boolean })
   | (Fence & { readonly op: "begin" | "inbox" | "release" })
   | (Fence & { readonly op: "record"; readonly facts: readonly RecordedFact[] })
   | (Fence & { readonly op: "park"; readonly facts: readonly RecordedFact[]; readonly outcome: string })
