@@ -1,6 +1,6 @@
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
+import type { Payload } from "../../packages/pawl/src/core/json.ts";
 import type { RetryPolicy } from "../../packages/pawl/src/core/retry.ts";
-import { isEnded } from "../../packages/pawl/src/core/run-status.ts";
 import { createHintBox } from "../../packages/pawl/src/memory/hint-box.ts";
 import { storeOf, type MemoryStore } from "../../packages/pawl/src/memory/memory-store.ts";
 import { createState, type State } from "../../packages/pawl/src/memory/state.ts";
@@ -42,14 +42,32 @@ export interface ScheduleResult {
   readonly trace: string;
 }
 
+/** What is decided before a world begins. Plain values, and the rest follows from them and the seed. */
+export interface Terms {
+  readonly plan: Plan;
+  readonly scenario: Scenario;
+}
+
+export function drawTerms(seed: string): Terms {
+  const rng = createRng(seed);
+  const plan = drawPlan(rng.fork("plan"));
+  const { leaseMs, programSize: size, roots, activeMs } = plan;
+  const scenario = generateScenario(rng.fork("scenario"), { leaseMs, size, depth: 2, roots, activeMs });
+  return { plan, scenario };
+}
+
 /** Runs one world from its seed to its rest, and checks what was observed in it. */
-export async function runSchedule(seed: string, options: ScheduleOptions = {}): Promise<ScheduleResult> {
-  return new Schedule(createRng(seed), options).run();
+export async function runSchedule(
+  seed: string,
+  options: ScheduleOptions = {},
+  terms: Terms = drawTerms(seed),
+): Promise<ScheduleResult> {
+  return new Schedule(createRng(seed), terms, options).run();
 }
 
 const beginning = Date.UTC(2026, 0, 1);
-/** How often somebody looks whether all is done. */
-const lookEveryMs = 100;
+/** How often in a lease somebody looks whether all is done. */
+const looksPerLease = 8;
 /** Beside two leases and the work itself: how long recovery may take. */
 const slackMs = 10_000;
 
@@ -59,6 +77,7 @@ class Schedule {
   readonly #world = new World(beginning);
   readonly #healAtMs: number;
   readonly #recorder: Recorder;
+  readonly #state: State;
   readonly #memory: MemoryStore;
   readonly #observer: StoreObserver;
   readonly #store: Store;
@@ -69,25 +88,22 @@ class Schedule {
   readonly #landed: Tally = new Map();
   readonly #unforeseen = new Verdict();
 
-  constructor(rng: Rng, { tracing = false, spoil = (store) => store }: ScheduleOptions) {
-    const plan = (this.#plan = drawPlan(rng.fork("plan")));
-    const limits = {
-      leaseMs: plan.leaseMs,
-      size: plan.programSize,
-      depth: 2,
-      roots: plan.roots,
-      activeMs: plan.activeMs,
-    };
-    const scenario = (this.#scenario = generateScenario(rng.fork("scenario"), limits));
+  constructor(
+    rng: Rng,
+    { plan, scenario }: Terms,
+    { tracing = false, spoil = (store) => store }: ScheduleOptions,
+  ) {
+    this.#plan = plan;
+    this.#scenario = scenario;
     const world = this.#world;
     const clock = { now: () => Math.floor(world.nowMs) };
     this.#healAtMs = beginning + plan.faultMs;
     this.#recorder = new Recorder(clock.now, tracing);
     this.#recorder.note(() => JSON.stringify({ plan, scenario }));
-    const state = createState(
+    const state = (this.#state = createState(
       clock.now,
       createHintBox((send) => send()),
-    );
+    ));
     this.#memory = storeOf(state);
     this.#store = spoil(this.#memory, state);
     this.#observer = {
@@ -96,7 +112,7 @@ class Schedule {
       snapshot: () => this.#memory.snapshot(),
       look: (run) => lookAt(state, run),
       created: (run) => this.#noteCreated(run),
-      redriven: (run) => this.#sendSignals(run, programOf(state, run)),
+      redriven: (run) => this.#sendSignals(run, readProgram(state.runs.get(run)?.input)),
       claimed: (_, epoch) => {
         if (epoch > 1) population.noteTakeover();
       },
@@ -124,13 +140,13 @@ class Schedule {
     process.on("unhandledRejection", onRejection);
     const { leaseMs, activeMs } = this.#plan;
     let isOver = false;
-    const look = async (): Promise<void> => {
-      if (!(await this.#isSettled())) return void this.#world.after(lookEveryMs, () => void look());
+    const look = (): void => {
+      if (!this.#isSettled()) return void this.#world.after(leaseMs / looksPerLease, look);
       // Zombies may still do harm.
       this.#population.resumeAll();
       this.#world.after(leaseMs / 2, () => (isOver = true));
     };
-    this.#world.after(activeMs, () => void look());
+    this.#world.after(activeMs, look);
     const boundMs = 2 * leaseMs + slackMs + this.#workMs();
     await this.#world.runUntil(this.#healAtMs + boundMs, () => isOver);
     await this.#storeFor("the end").sweep({ limit: 1_000, after: null });
@@ -179,7 +195,7 @@ class Schedule {
   #noteCreated(run: NewRun): void {
     if (this.#runs.has(run.id)) return;
     this.#runs.add(run.id);
-    this.#sendSignals(run.id, JSON.parse(run.input?.json ?? "null") as Program);
+    this.#sendSignals(run.id, readProgram(run.input));
     if (run.parent !== null) this.#callers.meddle(run.id);
   }
 
@@ -199,15 +215,17 @@ class Schedule {
   }
 
   /** All callers are done, and every run has ended that can. */
-  async #isSettled(): Promise<boolean> {
+  #isSettled(): boolean {
     if (!this.#callers.isDone) return false;
-    const most = Number.MAX_SAFE_INTEGER;
-    const { runs } = await this.#memory.listRuns({ limit: most, look: most });
-    return runs.every(({ id, status, parkReason, dueAt, input }) => {
-      if (isEnded(status)) return !this.#callers.isFollowed(id);
-      const program = JSON.parse(input?.json ?? "null") as Program;
-      return parkReason === "waiting" && dueAt === null && expectEnd(program, this.#around).waits;
-    });
+    for (const { id, room, input } of this.#state.runs.values()) {
+      if (room === null) {
+        if (this.#callers.isFollowed(id)) return false;
+      } else {
+        if (room.kind !== "parked" || room.reason !== "waiting" || room.dueAt !== null) return false;
+        if (!expectEnd(readProgram(input), this.#around).waits) return false;
+      }
+    }
+    return true;
   }
 
   #expect(run: SnapshotRun): ExpectedRun {
@@ -241,8 +259,8 @@ class Schedule {
   }
 }
 
-function programOf(state: State, run: RunId): Program {
-  return JSON.parse(state.runs.get(run)?.input?.json ?? "null") as Program;
+function readProgram(input: Payload | null | undefined): Program {
+  return JSON.parse(input?.json ?? "null") as Program;
 }
 
 function lookAt(state: State, runId: RunId): { readonly isHeld: boolean; readonly isDeaf: boolean } {
