@@ -1,4 +1,4 @@
-import { build } from "esbuild";
+import { build, type Plugin } from "esbuild";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,21 +10,28 @@ export interface Bundle {
 }
 
 /**
- * Puts one share of the simulation, the engine included, into one file. As plain text it runs twice as fast as through tsx,
- * which names every function anew each time it is made. No name is shortened, so that what is thrown stays legible.
+ * Puts one file of this folder and all that it needs, the engine included, into one file. As plain text it runs twice as fast as
+ * through tsx, which names every function anew each time it is made. No name is shortened, so that what is thrown stays legible.
  */
-export async function bundleShare(): Promise<Bundle> {
+export async function bundle(file: string, plugins: Plugin[] = []): Promise<Bundle> {
   const folder = await mkdtemp(join(tmpdir(), "pawl-verify-"));
-  const path = join(folder, "share.mjs");
-  await build({
-    entryPoints: [fileURLToPath(new URL("batch-main.ts", import.meta.url))],
-    outfile: path,
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    target: "node20",
-    conditions: ["@pawl/source"],
-    logLevel: "error",
-  });
-  return { path, remove: () => rm(folder, { recursive: true, force: true }) };
+  const path = join(folder, "bundle.mjs");
+  const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
+  try {
+    await build({
+      entryPoints: [fileURLToPath(new URL(file, import.meta.url))],
+      outfile: path,
+      bundle: true,
+      platform: "node",
+      format: "esm",
+      target: "node20",
+      conditions: ["@pawl/source"],
+      logLevel: "error",
+      plugins,
+    });
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+  return { path, remove };
 }

@@ -16,6 +16,7 @@ import { observeStore, type StoreObserver } from "../hist/observe-store.ts";
 import { Recorder } from "../hist/record.ts";
 import { Verdict, type Violation } from "../hist/verdict.ts";
 import { Callers } from "./callers.ts";
+import { cutAt, readSeed } from "./cuts.ts";
 import { Ledger } from "./ledger.ts";
 import { drawPlan, type Plan } from "./plan.ts";
 import { Population } from "./population.ts";
@@ -30,7 +31,7 @@ export interface ScheduleOptions {
   /** Keep a line for everything that happens. */
   readonly tracing?: boolean;
   /** Puts a mistake into the store, to see whether it is found out. */
-  readonly spoil?: Spoil;
+  readonly spoil?: Spoil | undefined;
 }
 
 export interface ScheduleResult {
@@ -44,16 +45,17 @@ export interface ScheduleResult {
 
 /** What is decided before a world begins. Plain values, and the rest follows from them and the seed. */
 export interface Terms {
-  readonly plan: Plan;
   readonly scenario: Scenario;
+  readonly plan: Plan;
 }
 
-export function drawTerms(seed: string): Terms {
+export function drawTerms(text: string): Terms {
+  const { seed, cuts } = readSeed(text);
   const rng = createRng(seed);
   const plan = drawPlan(rng.fork("plan"));
   const { leaseMs, programSize: size, roots, activeMs } = plan;
   const scenario = generateScenario(rng.fork("scenario"), { leaseMs, size, depth: 2, roots, activeMs });
-  return { plan, scenario };
+  return cuts.reduce<Terms>(cutAt, { scenario, plan });
 }
 
 /** Runs one world from its seed to its rest, and checks what was observed in it. */
@@ -62,7 +64,7 @@ export async function runSchedule(
   options: ScheduleOptions = {},
   terms: Terms = drawTerms(seed),
 ): Promise<ScheduleResult> {
-  return new Schedule(createRng(seed), terms, options).run();
+  return new Schedule(createRng(readSeed(seed).seed), terms, options).run();
 }
 
 const beginning = Date.UTC(2026, 0, 1);
