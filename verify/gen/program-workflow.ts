@@ -26,11 +26,24 @@ interface StampedProgram extends Program {
   readonly epoch?: number;
 }
 
-export interface Execution {
+/** A class, since V8 keeps the getters of an object literal, and all they refer to, among what lives long. */
+class Execution {
   readonly run: RunId;
-  readonly epoch: number;
   readonly attempt: number;
+  readonly #epochNow: () => number;
+
+  constructor(run: RunId, attempt: number, epochNow: () => number) {
+    this.run = run;
+    this.attempt = attempt;
+    this.#epochNow = epochNow;
+  }
+
+  get epoch(): number {
+    return this.#epochNow();
+  }
 }
+
+export type { Execution };
 
 /** One call of a step's function, known to the world outside. */
 interface StepCall {
@@ -154,14 +167,8 @@ async function interpret(
   workflows: ReadonlyMap<Attempts, ProgramWorkflow>,
 ): Promise<unknown> {
   const { id: run, attempt } = ctx.run;
-  const execution: Execution = {
-    run,
-    attempt,
-    get epoch() {
-      const began = program.epoch ?? 0;
-      return host.epochNow?.(run, began) ?? began;
-    },
-  };
+  const began = program.epoch ?? 0;
+  const execution = new Execution(run, attempt, () => host.epochNow?.(run, began) ?? began);
   let deliveries = 0;
   /** It has learnt that it is to stop, and nothing it does from here on has any effect. */
   let isStopped = false;

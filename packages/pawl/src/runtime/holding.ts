@@ -47,19 +47,19 @@ export type ParkTerms = Pick<Parking, "reason" | "dueAt" | "delayMs" | "wants" |
  * under way, and go out together with the next; so at most one write per run is in flight.
  */
 export interface Holding {
-  readonly lease: Lease;
+  lease(): Lease;
   readonly time: StoreTime;
   /** When it was taken, by the store's clock as far as it was known. */
-  readonly heldSince: number;
+  heldSince(): number;
   /** About how many bytes the input takes, and the facts that were loaded and recorded. */
-  readonly bytes: number;
-  readonly hasFacts: boolean;
+  bytes(): number;
+  hasFacts(): boolean;
   /** Whether any of them is worth a write of its own: a patch waits for the next one. */
-  readonly hasPressing: boolean;
+  hasPressing(): boolean;
   /** More than fits into one write: some must be recorded before the run can be parked or ended. */
-  readonly hasTooMany: boolean;
+  hasTooMany(): boolean;
   /** Whether a gathered fact lets the code go on once it is recorded. */
-  readonly hasAnswers: boolean;
+  hasAnswers(): boolean;
   /** `tookMs`: how long what the fact speaks of took, for those who measure. */
   add(fact: Fact, child?: NewRun, tookMs?: number): void;
   /** Writes to a stream, with the fact that says so if there is one. Resolves when it is recorded; rejects if it never will be. */
@@ -76,7 +76,7 @@ export interface Holding {
   end(end: RunEnd, next: Continuation | null): Promise<void>;
   release(): Promise<void>;
   /** Unread messages may be there. */
-  readonly isTold: boolean;
+  isTold(): boolean;
   told(): void;
   /** Says that the code begins, where the claim has not. */
   begin(): Promise<void>;
@@ -98,7 +98,7 @@ export interface Holding {
   confirm(): Promise<void>;
   /** From now on every call ends in `Lost`, those under way included. */
   drop(): void;
-  readonly isHeld: boolean;
+  isHeld(): boolean;
   /** Throws `Lost` if it is not held. */
   assertHeld(): void;
 }
@@ -323,28 +323,14 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     (await persist(() => store.loadHistory(lease.runId, seq - 1))).answer;
 
   return {
-    get lease() {
-      return lease;
-    },
+    lease: () => lease,
     time,
-    get heldSince() {
-      return heldSince;
-    },
-    get bytes() {
-      return bytes;
-    },
-    get hasFacts() {
-      return gathered.length > waitingPatches(gathered).length || arrived.length > 0;
-    },
-    get hasPressing() {
-      return gathered.some(({ fact }) => fact?.kind !== "patched") || arrived.length > 0;
-    },
-    get hasAnswers() {
-      return arrived.length > 0 || gathered.some(isAnswering);
-    },
-    get hasTooMany() {
-      return gathered.length >= mostFacts || gatheredBytes >= mostBytes;
-    },
+    heldSince: () => heldSince,
+    bytes: () => bytes,
+    hasFacts: () => gathered.length > waitingPatches(gathered).length || arrived.length > 0,
+    hasPressing: () => gathered.some(({ fact }) => fact?.kind !== "patched") || arrived.length > 0,
+    hasAnswers: () => arrived.length > 0 || gathered.some(isAnswering),
+    hasTooMany: () => gathered.length >= mostFacts || gatheredBytes >= mostBytes,
     add(fact, child, tookMs) {
       const size = sizeOf(fact.data) + sizeOf(child?.input ?? null);
       gathered.push({ fact, child, tookMs, size });
@@ -406,9 +392,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       );
       letGo();
     },
-    get isTold() {
-      return isTold;
-    },
+    isTold: () => isTold,
     told() {
       isTold = true;
     },
@@ -500,9 +484,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       const { runId, epoch } = lease;
       endWriting(() => new LeaseLostError(runId, epoch));
     },
-    get isHeld() {
-      return isHeld();
-    },
+    isHeld,
     assertHeld,
   };
 }
