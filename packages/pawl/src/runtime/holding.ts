@@ -88,8 +88,8 @@ export interface Holding {
   /** Asks the store for its time. */
   lookAtClock(): Promise<void>;
   /**
-   * Waits for the write in flight and for one that takes the answers that have gathered, which come before its own. Then lets
-   * no other begin until the entry has ended: its fact is written in a transaction of the user's. `isAhead` is called with
+   * Waits for the write in flight and for one that takes the answers that have gathered, which come before its own, as does which
+   * side of a patch the code is on. Then lets no other begin until the entry has ended: its fact is written in a transaction of the user's. `isAhead` is called with
    * true once nothing comes before it any more, and with false when it has turned back.
    * @throws {TurnMissed} after 10 s, so that two that wait for each other go on
    */
@@ -304,6 +304,17 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     return [...arrived, ...recorded.slice(0, sent.length)];
   };
 
+  /** Which side of a patch the code is on is written before anything that it does there. */
+  const recordAhead = async (): Promise<void> => {
+    const endTurn = await turns.take();
+    try {
+      const send = (recording: Recording): Promise<RecordAnswer> => store.record(recording);
+      arrived = [...(await absorb(await writeInTurn("record", send, undefined, null)))];
+    } finally {
+      endTurn();
+    }
+  };
+
   const loadFrom = async (seq: number): Promise<readonly RunEvent[]> =>
     (await persist(() => store.loadHistory(lease.runId, seq - 1))).answer;
 
@@ -322,7 +333,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       return gathered.length > 0 || arrived.length > 0;
     },
     get hasPressing() {
-      return gathered.some(({ fact }) => fact?.kind !== "patched") || arrived.length > 0;
+      return gathered.some((each) => !isPatch(each)) || arrived.length > 0;
     },
     get hasAnswers() {
       return arrived.length > 0 || gathered.some(isAnswering);
@@ -439,6 +450,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       time.learn((await persist(() => store.now())).answer);
     },
     async enter(fact, tookMs, isAhead) {
+      if (gathered.some(isPatch)) await recordAhead();
       const endTurn = await turns.takeWithin(
         longestTurnMs,
         () => !gathered.some(isAnswering),
@@ -489,6 +501,10 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     },
     assertHeld,
   };
+}
+
+function isPatch({ fact }: Gathered): boolean {
+  return fact?.kind === "patched";
 }
 
 interface Gathered {

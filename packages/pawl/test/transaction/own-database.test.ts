@@ -104,6 +104,17 @@ describe("a transaction in the database that runs live in", () => {
     ]);
   });
 
+  test("on the new side of a patch comes after the fact that says so", async ({ shop }) => {
+    const sell = workflow({ name: "sell", version: 1 }, async (ctx) => {
+      if (ctx.patch("record sales"))
+        await ctx.transaction("record", async (tx) => void (await insert(shop, tx, 1)));
+    });
+    await shop.work([sell]);
+    const run = await shop.pawl.start(sell);
+    await run.result();
+    expect(await shop.facts(run.id)).toEqual(["patched record sales", "step_completed record", "completed"]);
+  });
+
   test("that swallows the error of a query fails, and says why", async ({ shop }) => {
     const sell = workflow({ name: "sell", version: 1, retry: once }, async (ctx) =>
       ctx.transaction("record", async (tx) => {
