@@ -2,6 +2,7 @@ import { compound } from "./chaos/compound.ts";
 import { database } from "./database/stage.ts";
 import { differential } from "./diff/differential.ts";
 import { pool } from "./pool/stage.ts";
+import { rare } from "./rare/stage.ts";
 import { simulation } from "./sim/simulation.ts";
 import { space } from "./space/stage.ts";
 import type { Stage } from "./stage.ts";
@@ -28,7 +29,7 @@ export const profiles: ReadonlyMap<string, readonly ShareOfTime[]> = new Map([
       { stage: compound, share: 0.4 },
     ],
   ],
-  ...[compound, database, differential, pool, simulation, space, upgrade].map(
+  ...[compound, database, differential, pool, rare, simulation, space, upgrade].map(
     (stage) => [stage.name, alone(stage)] as const,
   ),
 ]);
