@@ -1,5 +1,6 @@
 import { startPostgres, type EmbeddedPostgres, type StartPostgresOptions } from "@pawl/embedded";
 import { readFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import pg from "pg";
@@ -14,7 +15,7 @@ export class PrivateServer implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** In a temporary folder, unless one is named. */
+  /** @param dir where it keeps its files, which end with it. Default: a temporary folder. */
   static async start(settings: Readonly<Record<string, string>> = {}, dir?: string): Promise<PrivateServer> {
     const options = {
       settings: { max_connections: "200", ...settings },
@@ -68,7 +69,9 @@ export class PrivateServer implements AsyncDisposable {
     }
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.#server.stop();
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server.stop();
+    const { dir } = this.#options;
+    if (dir !== undefined) await rm(dir, { recursive: true, force: true });
   }
 }

@@ -4,10 +4,21 @@ import type { Stage } from "../stage.ts";
 import { commits } from "./commits.ts";
 import { hearing } from "./hearing.ts";
 import { histories } from "./histories.ts";
+import { lostAnswers } from "./lost-answers.ts";
 import { Props, within, type Scene } from "./scene.ts";
+import { showing } from "./showing.ts";
 import { times } from "./times.ts";
+import { roundTrips } from "./values.ts";
 
-const all: readonly Scene[] = [...commits, ...hearing, ...times, ...histories];
+const all: readonly Scene[] = [
+  ...commits,
+  ...lostAnswers,
+  ...hearing,
+  ...times,
+  ...histories,
+  ...showing,
+  ...roundTrips,
+];
 /** Far from UTC, and half an hour off: what is read in local time shows. */
 const timeZone = "Australia/Lord_Howe";
 const longestMs = 15_000;

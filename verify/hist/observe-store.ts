@@ -99,7 +99,8 @@ export function observeStore(store: Store, process: string, observer: StoreObser
       const claim = await store.claimRuns(request);
       for (const { runId, epoch, failures } of claim.runs) {
         epochs.set(runId, Math.max(epoch, epochs.get(runId) ?? 0));
-        note("ok", { op: "claim", run: runId, epoch, failures }, request.workerId);
+        const isSuspect = request.suspects;
+        note("ok", { op: "claim", run: runId, epoch, failures, isSuspect }, request.workerId);
         observer.claimed(runId, epoch);
       }
       return claim;

@@ -44,6 +44,9 @@ export interface ClientEntry extends Observed {
     | "reschedule"
     | "redrive"
     | "redriveAll"
+    | "update"
+    | "published"
+    | "stream"
     | "result";
   /** Joins an invocation to its end. */
   readonly call: number;
@@ -181,8 +184,8 @@ export type StoreOperation =
       /** Messages are there, and whoever claims it will not be told. */
       readonly isDeaf: boolean;
     }
-  /** `failures`: as the claimer was told. */
-  | (Fence & { readonly op: "claim"; readonly failures?: number })
+  /** `failures`: as the claimer was told. `isSuspect`: it asked for one that must be tried alone. */
+  | (Fence & { readonly op: "claim"; readonly failures?: number; readonly isSuspect?: boolean })
   | (Fence & { readonly op: "begin" | "inbox" | "release" })
   | (Fence & { readonly op: "record"; readonly facts: readonly RecordedFact[] })
   | (Fence & { readonly op: "park"; readonly facts: readonly RecordedFact[]; readonly outcome: string })

@@ -1,14 +1,22 @@
 import { fork } from "node:child_process";
 import { join } from "node:path";
+import type { Violation } from "../hist/verdict.ts";
 
 /** What a stage has found. Plain values only: it travels between processes. */
 export interface Finding {
   readonly stage: string;
-  readonly violations: readonly { readonly invariant: string; readonly says: string }[];
+  readonly violations: readonly FoundViolation[];
+}
+
+type FoundViolation = Pick<Violation, "invariant" | "says">;
+
+/** That too little has happened to prove anything is no broken promise. */
+export function isBroken({ invariant }: FoundViolation): boolean {
+  return invariant !== "Proof";
 }
 
 export interface Verdict {
-  /** The last is that of the first stage that found anything. */
+  /** The last is that of the first stage that found a broken promise. */
   readonly findings: readonly Finding[];
   /** From the start of the process to its last finding. */
   readonly seconds: number;
@@ -45,7 +53,7 @@ export function judge(path: string, { profile, seed, seconds }: Terms): Promise<
     child.on("error", reject);
     child.on("close", (code, signal) => {
       clearTimeout(giveUp);
-      const isFound = (findings.at(-1)?.violations.length ?? 0) > 0;
+      const isFound = findings.some(({ violations }) => violations.length > 0);
       const isRight = code === (isFound ? 1 : 0);
       const fault = isRight ? null : `It ended with ${signal ?? code}.\n${said}`;
       resolve({ findings, seconds: (lastAt - beganAt) / 1_000, fault });

@@ -25,10 +25,22 @@ export class ThrowAwayTree implements AsyncDisposable {
   }
 
   /** @throws where the patch does not fit: the source has changed, and it must be written anew */
-  spoil({ path, isInSql }: Mutant): void {
+  spoil(mutant: Mutant): void {
+    this.#apply(mutant);
+  }
+
+  mend(mutant: Mutant): void {
+    this.#apply(mutant, "--reverse");
+  }
+
+  #apply({ path, isInSql }: Mutant, ...options: readonly string[]): void {
     // Inside a repository, git would leave out what is not its own.
     const env = { ...process.env, GIT_CEILING_DIRECTORIES: dirname(this.path) };
-    execFileSync("git", ["apply", path], { cwd: this.path, env, stdio: ["ignore", "ignore", "pipe"] });
+    execFileSync("git", ["apply", ...options, path], {
+      cwd: this.path,
+      env,
+      stdio: ["ignore", "ignore", "pipe"],
+    });
     if (isInSql) execFileSync(process.execPath, ["scripts/generate.mjs"], { cwd: this.path });
   }
 

@@ -27,16 +27,13 @@ export function schemaName(name: string): SchemaName {
 }
 
 /**
- * Replaces `{schema}`, `{clock}` and `{channel}`, the only words in our SQL that are not fixed. All at once: a schema may
- * be named like one of them.
+ * Replaces `{schema}`, `{clock}` and `{channel}`, the only words in our SQL that are not fixed. The clock is ours, and may
+ * speak of the schema; the others at once, since a schema may be named like one of them.
  */
 export function bindSchema(sql: string, { quoted, channel }: SchemaName, clock: string): string {
-  const words: Readonly<Record<string, string>> = {
-    "{clock}": clock,
-    "{schema}": quoted,
-    "{channel}": channel,
-  };
-  return sql.replaceAll(/\{(?:clock|schema|channel)\}/g, (word) => words[word] ?? word);
+  return sql
+    .replaceAll("{clock}", () => clock)
+    .replaceAll(/\{(schema|channel)\}/g, (_, word) => (word === "schema" ? quoted : channel));
 }
 
 /** The database's own clock. `now()` would be the start of the transaction, which may be long ago. */

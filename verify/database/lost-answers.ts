@@ -1,0 +1,59 @@
+import { workflow } from "../../packages/pawl/src/index.ts";
+import { WireProxy } from "../chaos/wire-proxy.ts";
+import { comesTrue, within, type Props, type Scene } from "./scene.ts";
+
+/** Ends when it is told to. */
+const patient = workflow({ name: "patient", version: 1, retry: { attempts: 1 } }, async (ctx) => {
+  if ((await ctx.waitForSignal("word")) === "fail") throw new Error("as told");
+});
+
+/** How many runs, messages and lives there are. */
+async function countRows(props: Props): Promise<readonly number[]> {
+  const [counts = []] = await props.ask<readonly number[]>(
+    `select array[(select count(*) from {schema}.run), (select count(*) from {schema}.inbox),
+                  (select count(*) from {schema}.event where kind = 'redriven')]::integer[]`,
+  );
+  return counts;
+}
+
+/** The client repeats a call that was not answered, and the caller has given no key to know it by. */
+const clientsCalls: Scene = {
+  name: "a call whose answer is lost is carried out once, with a key or without",
+  invariant: "I12",
+  async play(props, report) {
+    const proxy = props.own(await WireProxy.listen(props.url));
+    const pawl = props.connect({ url: proxy.url });
+
+    const lose = async <Answer>(
+      statement: string,
+      act: () => Promise<Answer>,
+      ...expected: readonly number[]
+    ): Promise<Answer | null> => {
+      const before = await countRows(props);
+      const lost = proxy.inject({ kind: "lose", statement });
+      const answer = await within(act());
+      const isLost = (await within(lost, 1_000)) !== null;
+      const added = (await countRows(props)).map((count, index) => count - (before[index] ?? 0));
+      if (answer === null || answer instanceof Error || !isLost)
+        report("I1", `${statement} was not carried out once its answer was lost`, { isLost }, String(answer));
+      if (JSON.stringify(added) !== JSON.stringify(expected))
+        report("I12", `${statement} took effect other than once`, { added, expected });
+      return answer instanceof Error ? null : answer;
+    };
+
+    const run = await lose("create_runs", () => pawl.start(patient), 1, 0, 0);
+    await lose("create_runs", () => pawl.startMany(patient, [{}, {}, {}]), 3, 0, 0);
+    if (run === null) return;
+    await lose("tell_runs", async () => run.signal("word", "fail"), 0, 1, 0);
+    const terms = { key: "one", signal: "word", payload: "fail" } as const;
+    await lose("signal_or_start", () => pawl.signalOrStart(patient, terms), 1, 1, 0);
+
+    const worker = props.pawl.worker({ workflows: [patient] });
+    await worker.start();
+    await comesTrue(async () => (await run.status()) === "failed");
+    await worker.stop();
+    await lose("redrive_runs", () => run.retry(), 0, 0, 1);
+  },
+};
+
+export const lostAnswers: readonly Scene[] = [clientsCalls];

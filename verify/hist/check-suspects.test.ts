@@ -1,0 +1,44 @@
+import { expect, test } from "vitest";
+import { createSuspectCheck } from "./check-suspects.ts";
+import { storeEntry } from "./healthy-history.ts";
+import type { StoreOperation } from "./record.ts";
+import { Verdict } from "./verdict.ts";
+
+const leaseMs = 100;
+
+/** What is found in these operations of one worker, at these instants. */
+function found(...operations: readonly (readonly [number, StoreOperation])[]): readonly string[] {
+  const verdict = new Verdict();
+  const check = createSuspectCheck(verdict.report);
+  check(storeEntry(0, { op: "register", leaseMs }));
+  for (const [at, operation] of operations) check(storeEntry(at, operation));
+  return verdict.violations.map(({ invariant }) => invariant);
+}
+
+const claim = (run: string, isSuspect: boolean): StoreOperation => ({
+  op: "claim",
+  run,
+  epoch: 1,
+  isSuspect,
+});
+const record = (run: string): StoreOperation => ({ op: "record", run, epoch: 1, facts: [] });
+const release = (run: string): StoreOperation => ({ op: "release", run, epoch: 1 });
+
+test("I16: a suspect that is claimed by a worker which holds something else is noticed", () => {
+  const both = [claim("a", false), record("a"), claim("b", true), record("b")];
+  expect(found(...both.map((operation, at) => [at, operation] as const))).toEqual(["I16"]);
+});
+
+test("I16: something that is claimed beside a suspect is noticed, but not once it was alone for long", () => {
+  const beside = (at: number) =>
+    found([1, claim("a", true)], [2, record("a")], [at, claim("b", false)], [at, record("b")]);
+  expect(beside(4 * leaseMs)).toEqual(["I16"]);
+  expect(beside(4 * leaseMs + 1)).toEqual([]);
+});
+
+test("I16: nothing is wrong with a claim that its worker never heard of, or after the suspect has left", () => {
+  expect(found([1, claim("a", true)], [2, record("a")], [3, claim("b", false)])).toEqual([]);
+  expect(found([1, claim("a", true)], [2, release("a")], [3, claim("b", false)], [4, record("b")])).toEqual(
+    [],
+  );
+});
