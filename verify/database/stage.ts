@@ -21,7 +21,7 @@ const all: readonly Scene[] = [
 ];
 /** Far from UTC, and half an hour off: what is read in local time shows. */
 const timeZone = "Australia/Lord_Howe";
-const longestMs = 15_000;
+const longestMs = 40_000;
 
 /** What a real database does and chance would seldom bring about: each once, as it must come out. */
 export const database: Stage = {
