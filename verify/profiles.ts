@@ -1,8 +1,10 @@
 import { compound } from "./chaos/compound.ts";
 import { database } from "./database/stage.ts";
 import { differential } from "./diff/differential.ts";
+import { input } from "./input/input.ts";
 import { pool } from "./pool/stage.ts";
 import { simulation } from "./sim/simulation.ts";
+import { space } from "./space/stage.ts";
 import type { Stage } from "./stage.ts";
 import { upgrade } from "./upgrade/stage.ts";
 
@@ -24,10 +26,11 @@ export const profiles: ReadonlyMap<string, readonly ShareOfTime[]> = new Map([
       { stage: simulation, share: 0.38 },
       { stage: differential, share: 0.08 },
       { stage: database, share: 0.08 },
+      { stage: input, share: 0.06 },
       { stage: compound, share: 0.4 },
     ],
   ],
-  ...[compound, database, differential, pool, simulation, upgrade].map(
+  ...[compound, database, differential, input, pool, simulation, space, upgrade].map(
     (stage) => [stage.name, alone(stage)] as const,
   ),
 ]);

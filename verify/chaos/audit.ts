@@ -1,9 +1,13 @@
 import type pg from "pg";
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
+import type { Database } from "../gen/program.ts";
 import type { EffectEntry } from "../hist/record.ts";
 
+/** Without it nobody knows in which order transactions committed. */
+export const auditSettings = { track_commit_timestamp: "on" };
+
 /**
- * One change of a row, as a trigger of the private database saw it, at a time that gives all of them one order.
+ * One change of a row, as a trigger of the private database saw it, and when it was committed: that gives all of them one order.
  * `op` is the transition that made it: `claim_runs`, `sweep`, …
  */
 export interface AuditLine {
@@ -51,23 +55,16 @@ const note = (what: string, run: string, worker: string, epoch: string, detail: 
 export const auditSql = `
   create schema chaos;
   create table chaos.log (
-    n bigint generated always as identity primary key, at timestamptz not null, tx xid8 not null, what text not null,
+    n bigint generated always as identity primary key, tx xid8 not null, what text not null,
     op text not null, run uuid, worker uuid, epoch integer, detail json
   );
   create table chaos.born (n bigint generated always as identity primary key, run uuid not null);
-  create table chaos.effect (
-    at timestamptz not null default clock_timestamp(), run uuid not null, step text not null, key text not null, token text not null
-  );
   grant usage on schema chaos to app;
-
-  create function chaos.effect_v1(p_run uuid, p_step text, p_key text, p_token text) returns void
-  language sql security definer as
-    $$ insert into chaos.effect (run, step, key, token) values (p_run, p_step, p_key, p_token) $$;
 
   create function chaos.note(p_what text, p_run uuid, p_worker uuid, p_epoch integer, p_detail json) returns void
   language sql security definer as $$
-    insert into chaos.log (at, tx, what, op, run, worker, epoch, detail)
-    values (clock_timestamp(), pg_current_xact_id(), p_what,
+    insert into chaos.log (tx, what, op, run, worker, epoch, detail)
+    values (pg_current_xact_id(), p_what,
             coalesce(substring(current_query() from '\\.(\\w+)_v\\d+\\('), 'other'), p_run, p_worker, p_epoch, p_detail)
   $$;
   ${triggerSql(
@@ -133,38 +130,59 @@ export const auditSql = `
      end if;`,
   )}`;
 
-/** Everything that was written down, in the order of its time. */
-export async function readAudit(
-  pool: pg.Pool,
-): Promise<{ readonly lines: readonly AuditLine[]; readonly effects: readonly EffectEntry[] }> {
-  const { rows: lines } = await pool.query<AuditLine>(
-    `select n::float8 as n, ${ms("at")} as at, tx::text, what, op, run, worker, epoch, detail from chaos.log order by at, n`,
-  );
-  const { rows: effects } = await pool.query<EffectEntry>(
-    `select 'effect' as by, 'own' as database, '' as process, ${ms("at")} as at, run, step, key, token from chaos.effect`,
-  );
-  return { lines, effects };
-}
+/** Where steps write in their transactions, in whichever database. */
+export const effectSql = `
+  create table public.effect (run uuid not null, step text not null, key text not null, token text not null);
+  grant insert on public.effect to app;`;
 
-/** Runs that came to be or live again since, with what they do; those that commit late are found by looking back. */
-export async function readBorn(
-  pool: pg.Pool,
-  after: number,
-): Promise<
-  readonly {
-    readonly n: number;
-    readonly run: RunId;
-    readonly input: unknown;
-    readonly key: string | null;
-    readonly parent: RunId | null;
-    readonly root: RunId;
-  }[]
-> {
-  const { rows } = await pool.query(
-    `select b.n::float8 as n, b.run, r.input, r.parent_id as parent, coalesce(r.root_id, r.id) as root, o.key
-       from chaos.born b join pawl.run r on r.id = b.run join pawl.run o on o.id = coalesce(r.root_id, r.id)
-      where b.n > $1 order by b.n`,
-    [after],
+/** Everything that was written down, in the order of its time. */
+export async function readAudit(pool: pg.Pool): Promise<readonly AuditLine[]> {
+  const { rows } = await pool.query<AuditLine>(
+    `select n::float8 as n, ${ms("pg_xact_commit_timestamp(tx::xid)")} as at, tx::text, what, op, run, worker, epoch, detail
+       from chaos.log order by 2, n`,
   );
   return rows;
+}
+
+/** What steps wrote in transactions that were committed. */
+export async function readEffects(pool: pg.Pool, database: Database): Promise<readonly EffectEntry[]> {
+  const { rows } = await pool.query<Omit<EffectEntry, "by" | "database" | "process">>(
+    `select ${ms("pg_xact_commit_timestamp(xmin)")} as at, run, step, key, token from public.effect`,
+  );
+  return rows.map((row) => ({ by: "effect", process: "", database, ...row }));
+}
+
+/** A run that came to be, or lives again. */
+export interface Born {
+  readonly run: RunId;
+  readonly input: unknown;
+  readonly parent: RunId | null;
+  /** Of the run at its root. */
+  readonly key: string | null;
+}
+
+/** Transactions that commit late are found this far back. */
+const lookBack = 300;
+
+/** Looks for runs that came to be or live again, and finds each once. */
+export function createBornReader(pool: pg.Pool): () => Promise<readonly Born[]> {
+  const seen = new Set<string>();
+  let last = 0;
+  return async () => {
+    const { rows } = await pool.query<{ n: string; run: RunId }>(
+      "select n, run from chaos.born where n > $1 order by n",
+      [last - lookBack],
+    );
+    const fresh = rows.filter(({ n }) => !seen.has(n));
+    if (fresh.length === 0) return [];
+    const { rows: born } = await pool.query<Born>(
+      `select r.id as run, r.input, r.parent_id as parent, o.key
+         from pawl.run r join pawl.run o on o.id = coalesce(r.root_id, r.id)
+        where r.id = any ($1)`,
+      [fresh.map(({ run }) => run)],
+    );
+    for (const { n } of fresh) seen.add(n);
+    last = Math.max(last, ...fresh.map(({ n }) => Number(n)));
+    return born;
+  };
 }

@@ -4,7 +4,7 @@ import { checkHistory } from "../hist/check.ts";
 import type { EffectEntry, Entry, StoreEntry } from "../hist/record.ts";
 import { Verdict, type Report, type Violation } from "../hist/verdict.ts";
 import type { AuditLine } from "./audit.ts";
-import { ledgerEntries, storeEntries, type Claims } from "./history.ts";
+import { ledgerEntries, storeEntries, type Claims, type Placed } from "./history.ts";
 import type { LedgerLine } from "./side-car.ts";
 import type { LogLine } from "./workforce.ts";
 
@@ -36,9 +36,10 @@ export function checkRound(evidence: Evidence): readonly Violation[] {
   checkTransactions(evidence, report);
   checkRest(evidence, report);
   checkProcesses(evidence, report);
-  const entries = [...clientEntries, ...store, ...effects, ...ledgerEntries(ledger, claims, toStoreTime)];
-  const inOrder = entries.toSorted((a, b) => a.at - b.at);
-  return [...verdict.violations, ...checkHistory({ entries: inOrder, snapshot, expected })];
+  const observed = [...clientEntries, ...effects, ...ledgerEntries(ledger, claims, toStoreTime)];
+  const placed: Placed[] = [...store, ...observed.map((entry) => ({ order: entry.at, entry }))];
+  const entries = placed.toSorted((a, b) => a.order - b.order).map(({ entry }) => entry);
+  return [...verdict.violations, ...checkHistory({ entries, snapshot, expected })];
 }
 
 /** I4, I7: nothing that was written down is changed. */
@@ -48,11 +49,19 @@ function checkSpoiled(lines: readonly AuditLine[], report: Report): void {
       report(line.detail?.["table"] === "run" ? "I7" : "I4", "what was written down was changed", line);
 }
 
-/** I5: an outcome is recorded by the process that holds the run, which is the one that called the step. */
-function checkWriters(store: readonly StoreEntry[], { ledger, claims }: Evidence, report: Report): void {
+/**
+ * I5: an outcome is recorded by the process that holds the run, which is the one that called the step; but what was committed in
+ * another database is recorded by whoever finds it there.
+ */
+function checkWriters(
+  store: readonly Placed<StoreEntry>[],
+  { ledger, claims }: Evidence,
+  report: Report,
+): void {
   const callers = new Map<string, LedgerLine>();
-  for (const line of ledger) if (line.kind === "call") callers.set(line.token, line);
-  for (const entry of store) {
+  for (const line of ledger)
+    if (line.kind === "call" && line.note.transaction !== "foreign") callers.set(line.token, line);
+  for (const { entry } of store) {
     if (entry.op !== "record" && entry.op !== "park" && entry.op !== "end") continue;
     for (const { kind, data } of entry.facts) {
       if (kind !== "step_completed" && kind !== "step_failed") continue;

@@ -11,9 +11,11 @@ import { chainOf, workMs, type Attempts, type Program } from "../gen/program.ts"
 import { generateScenario, type RootPlan, type Scenario } from "../gen/scenario.ts";
 import type { ExpectedRun } from "../hist/check-outcomes.ts";
 import type { Recorder } from "../hist/record.ts";
-import { Callers, type ClientPort } from "../sim/callers.ts";
+import { createAskingPort } from "../sim/asking-port.ts";
+import { Callers } from "../sim/callers.ts";
+import type { ClientPort } from "../sim/client-port.ts";
 import { createRng, type Rng } from "../sim/rng.ts";
-import { readBorn } from "./audit.ts";
+import { createBornReader, type Born } from "./audit.ts";
 
 const endOf: Readonly<Partial<Record<ErrorCode, EndStatus>>> = {
   RUN_FAILED: "failed",
@@ -42,24 +44,21 @@ interface Case {
 
 /** No scenario comes to so many. */
 const mostCalls = 1_000_000;
-/** Transactions that commit late are found this far back. */
-const lookBack = 300;
-
 /** Starts scenario after scenario, and lets their callers do with the runs what they say. */
 export class Clientele {
   readonly #parts: ClienteleParts;
   readonly #cases = new Map<string, Case>();
   readonly #port: ClientPort;
-  readonly #bornSeen = new Set<number>();
+  readonly #readBorn: () => Promise<readonly Born[]>;
   readonly #died = new Promise<void>(() => {});
   readonly troubles: string[] = [];
   /** What waits until nothing is on its way any more. */
   readonly #atHealing: (() => void)[] = [];
-  #lastBorn = 0;
   #healedAt = Number.POSITIVE_INFINITY;
 
   constructor(parts: ClienteleParts) {
     this.#parts = parts;
+    this.#readBorn = createBornReader(parts.pool);
     this.#port = createPort(parts.pawl, createProgramWorkflows(nobody, parts), parts.retryMs);
   }
 
@@ -129,13 +128,7 @@ export class Clientele {
 
   /** Looks for runs that came to be, and tells those who have to do with them. */
   async lookForBorn(): Promise<void> {
-    for (const { n, run, input, parent, key } of await readBorn(
-      this.#parts.pool,
-      this.#lastBorn - lookBack,
-    )) {
-      this.#lastBorn = Math.max(this.#lastBorn, n);
-      if (this.#bornSeen.has(n)) continue;
-      this.#bornSeen.add(n);
+    for (const { run, input, parent, key } of await this.#readBorn()) {
       const callers = this.#cases.get(nameOf(key))?.callers;
       for (const { path } of chainOf(input as Program)) callers?.sendSignals(run, path);
       if (parent !== null) callers?.meddle(run);
@@ -194,7 +187,16 @@ function nameOf(key: string | null): string {
 /** Like those of the simulation, but that many share a database: keys are its own, and nobody redrives what is not theirs. */
 function drawScenario(rng: Rng, name: string, leaseMs: number): Scenario {
   const size = 1 + rng.below(6);
-  const limits = { leaseMs, size, depth: 2, roots: 1 + rng.below(2), activeMs: leaseMs / 2, mayPatch: false };
+  // Most are short, so that there are many; few last for more than a lease.
+  const scaleMs = rng.chance(0.1) ? leaseMs : leaseMs / 5;
+  const limits = {
+    leaseMs: scaleMs,
+    size,
+    depth: 2,
+    roots: 1 + rng.below(2),
+    activeMs: scaleMs,
+    mayPatch: true,
+  };
   const scenario = generateScenario(rng.fork("scenario"), limits);
   const own = (key: string): string => `${name}:${key}`;
   const untimed = { delayMs: null, expiresInMs: null, timeoutMs: null };
@@ -261,6 +263,7 @@ function createPort(
     reschedule: () => Promise.reject(new Error("Nothing is rescheduled here.")),
     pause: (run) => pawl.pause(run),
     resume: (run) => pawl.resume(run),
+    ...createAskingPort(pawl),
     async result(run) {
       try {
         return { status: "completed", output: (await pawl.handle(run).result()) ?? null };

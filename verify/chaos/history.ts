@@ -6,6 +6,12 @@ import type { Entry, RecordedFact, StoreEntry, StoreOperation } from "../hist/re
 import type { AuditLine } from "./audit.ts";
 import type { LedgerLine } from "./side-car.ts";
 
+/** An entry, and when it took its place among the others: a heartbeat counts from before it is committed. */
+export interface Placed<Observed extends Entry = Entry> {
+  readonly order: number;
+  readonly entry: Observed;
+}
+
 /** Who holds a run under an epoch. */
 interface Holder {
   readonly worker: string;
@@ -26,14 +32,17 @@ const holders = new Set(["record_events", "park_runs", "end_runs", "record_in_tr
  * What the store did, told as the simulation's observers tell it: from the changes that the triggers saw, and what the final
  * snapshot says of them.
  */
-export function storeEntries(lines: readonly AuditLine[], snapshot: StoreSnapshot): readonly StoreEntry[] {
+export function storeEntries(
+  lines: readonly AuditLine[],
+  snapshot: StoreSnapshot,
+): readonly Placed<StoreEntry>[] {
   return new Teller(lines, indexSnapshot(snapshot)).tell();
 }
 
 class Teller {
   readonly #lines: readonly AuditLine[];
   readonly #final: FinalState;
-  readonly #entries: StoreEntry[] = [];
+  readonly #entries: Placed<StoreEntry>[] = [];
   /** Lines of one transaction about one run. */
   readonly #groups = new Map<string, AuditLine[]>();
   readonly #told = new Set<string>();
@@ -51,13 +60,14 @@ class Teller {
     }
   }
 
-  tell(): readonly StoreEntry[] {
+  tell(): readonly Placed<StoreEntry>[] {
     for (const line of this.#lines) this.#tellLine(line);
     return this.#entries;
   }
 
   #add(line: AuditLine, process: string, operation: StoreOperation, at = line.at): void {
-    this.#entries.push({ by: "store", type: "ok", at, process, ...operation });
+    const entry: StoreEntry = { by: "store", type: "ok", at, process, ...operation };
+    this.#entries.push({ order: line.at, entry });
   }
 
   #tellLine(line: AuditLine): void {
@@ -162,7 +172,11 @@ class Teller {
         readonly status: EndStatus;
         readonly next?: RunId | null;
       };
-      const result = JSON.stringify((final?.error ?? final?.output)?.value ?? null);
+      // Of a past life nothing but its history is left.
+      const isLast = facts.at(-1)?.seq === this.#final.events.get(run)?.length;
+      const result = isLast
+        ? JSON.stringify((final?.error ?? final?.output)?.value ?? null)
+        : (facts.at(-1)?.data ?? "null");
       this.#add(line, worker, { op: "end", run, epoch, facts, status, result, next });
     } else if (op === "park_runs") {
       const outcome = left === undefined ? "told" : "parked";
@@ -244,16 +258,26 @@ export function ledgerEntries(
     switch (line.kind) {
       case "asked":
         return { by: "ask", ...who, step: line.step, waitMs: line.waitMs };
+      case "patched":
+        return { by: "patch", ...who, id: line.id, isNew: line.isNew };
       case "delivered": {
         const { step, index, type, value } = line;
         return { by: "delivery", ...who, step, index, type, value };
       }
       case "call": {
         const { type, token, note } = line;
-        const { step, key, tries, attempt, isUndoable, isTransactional, inDoubt, result } = note;
+        const { step, key, tries, attempt, isUndoable, transaction, inDoubt, result } = note;
         if (note.by === "undo")
           return { by: "undo", ...who, type, step, key, undoAttempt: tries, inDoubt, result };
-        const call = { step, attempt, token, key, stepAttempt: tries, isUndoable, isTransactional };
+        const call = {
+          step,
+          attempt,
+          token,
+          key,
+          stepAttempt: tries,
+          isUndoable,
+          isTransactional: transaction !== null,
+        };
         return { by: "step", ...who, type, ...call };
       }
       default:

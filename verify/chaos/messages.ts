@@ -1,4 +1,5 @@
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
+import type { Database } from "../gen/program.ts";
 
 // What the parent, which keeps the ledger, and its workers say to each other.
 
@@ -15,6 +16,8 @@ export interface WorkerSettings {
 /** Where a worker works. */
 export interface Place {
   readonly url: string;
+  /** To a database that runs do not live in. */
+  readonly foreignUrl: string;
   /** By how much its machine's clock is wrong. */
   readonly skewMs: number;
 }
@@ -29,7 +32,8 @@ export interface CallNote {
   /** The number of the attempt at the step or undo. */
   readonly tries: number;
   readonly isUndoable: boolean;
-  readonly isTransactional: boolean;
+  /** In whose transaction it is; null: in none. */
+  readonly transaction: Database | null;
   readonly inDoubt: boolean;
   readonly result: string | null;
   /** How often it fails in its run. */
@@ -55,6 +59,13 @@ export type Report =
       readonly run: RunId;
       readonly step: string;
       readonly waitMs: number;
+    }
+  | {
+      readonly kind: "patched";
+      readonly at: number;
+      readonly run: RunId;
+      readonly id: string;
+      readonly isNew: boolean;
     }
   | {
       readonly kind: "delivered";

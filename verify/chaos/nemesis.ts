@@ -48,6 +48,10 @@ const restartEveryMs = 5_300;
 /** An armed fault that nothing came to is called off. */
 const patienceMs = 1_500;
 
+function mostMs(forMs: number): number {
+  return 2 * forMs + 5_000;
+}
+
 interface Hand {
   readonly name: string;
   /** Mean time between two of its acts; the first comes after a part of it. */
@@ -74,11 +78,35 @@ export class Nemesis {
     this.#parts = parts;
   }
 
+  /** For so long, and on a slow machine for longer, until there was some of everything. */
   async strike(forMs: number, density: number): Promise<void> {
-    const ending = setTimeout(() => (this.#isOver = true), forMs);
-    await Promise.all(this.#hands(density).map((hand) => this.#move(hand)));
-    clearTimeout(ending);
+    const hands = this.#hands(density);
+    const moving = Promise.all(hands.map((hand) => this.#move(hand)));
+    const beganAt = monotonicMs();
+    for (let ms = 0; ms < forMs || (ms < mostMs(forMs) && !this.#hasDoneSome); ms = monotonicMs() - beganAt)
+      await pause(50);
+    this.#isOver = true;
+    await moving;
     for (const proxy of this.#parts.proxies) proxy.disarm();
+  }
+
+  get #hasDoneSome(): boolean {
+    const { deeds } = this.#parts.workforce;
+    const freezes = deeds.filter(({ kind }) => kind === "freeze").length;
+    const lost = this.hits.filter(({ isCommitted }) => isCommitted);
+    const claims = lost.filter(({ statement }) => statement.endsWith(claim)).length;
+    const isInside = ({ fault, isCommitted, statement }: Hit): boolean =>
+      fault.kind === "lose" && !isCommitted && statement !== "";
+    return (
+      deeds.length - freezes >= 22 &&
+      freezes >= 6 &&
+      claims >= 3 &&
+      lost.length - claims >= 6 &&
+      this.hits.some(isInside) &&
+      this.restarts.length >= 2 &&
+      this.terminated >= 6 &&
+      this.openTransactions >= 1
+    );
   }
 
   #hands(density: number): readonly Hand[] {
@@ -86,10 +114,10 @@ export class Nemesis {
     const every = (ms: number): number => ms / density;
     const losses = Object.keys(writes);
     return [
-      { name: "kill", everyMs: every(550), act: (rng) => this.#kill(rng) },
-      { name: "freeze", everyMs: every(650), act: (rng) => this.#freeze(rng) },
-      { name: "lose", everyMs: every(450), act: (rng) => this.#wire(rng, "lose", rng.pick(losses)) },
-      { name: "lose claim", everyMs: every(350), act: (rng) => this.#wire(rng, "lose", claim) },
+      { name: "kill", everyMs: every(500), act: (rng) => this.#kill(rng) },
+      { name: "freeze", everyMs: every(1.7 * leaseMs), act: (rng) => this.#freeze(rng) },
+      { name: "lose", everyMs: every(600), act: (rng) => this.#wire(rng, "lose", rng.pick(losses)) },
+      { name: "lose claim", everyMs: every(700), act: (rng) => this.#wire(rng, "lose", claim) },
       {
         name: "cut",
         everyMs: every(900),
@@ -104,9 +132,9 @@ export class Nemesis {
       { name: "terminate listener", everyMs: every(2_500), act: () => this.#terminateListener() },
       { name: "half-open", everyMs: every(3_000), act: (rng) => this.#swallow(rng) },
       { name: "restart", everyMs: leaseMs, act: (rng) => this.#restartInTakeOver(rng) },
-      { name: "statement_timeout", everyMs: every(5_000), act: (rng) => this.#timeOut(rng) },
-      { name: "too many connections", everyMs: every(5_000), act: (rng) => this.#refuse(rng) },
-      { name: "open transaction", everyMs: every(2_000), act: (rng) => this.#openTransaction(rng) },
+      { name: "statement_timeout", everyMs: every(7_000), act: (rng) => this.#timeOut(rng) },
+      { name: "too many connections", everyMs: every(8_000), act: (rng) => this.#refuse(rng) },
+      { name: "open transaction", everyMs: every(1_500), act: (rng) => this.#openTransaction(rng) },
     ];
   }
 
@@ -132,21 +160,21 @@ export class Nemesis {
     this.log.push(`${(monotonicMs() - this.#beganAt).toFixed(0).padStart(7)} ${what}`);
   }
 
-  /** Never the last one: somebody must take over. */
-  #victim(rng: Rng): ChaosWorker | null {
+  #victim(rng: Rng, least: number): ChaosWorker | null {
     const { working } = this.#parts.workforce;
-    return working.length < 2 ? null : rng.pick(working);
+    return working.length < least ? null : rng.pick(working);
   }
 
   async #kill(rng: Rng): Promise<void> {
-    const victim = this.#victim(rng);
+    const victim = this.#victim(rng, 1);
     if (victim === null) return;
     this.#note(`kill ${victim.pid}`);
     await this.#parts.workforce.kill(victim);
   }
 
   #freeze(rng: Rng): Promise<void> {
-    const victim = this.#victim(rng);
+    // Somebody must take over.
+    const victim = this.#victim(rng, 2);
     const ms = this.#parts.leaseMs * rng.between(1.6, 3);
     if (victim !== null) {
       this.#note(`freeze ${victim.pid} for ${ms.toFixed(0)}`);

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { PrivateServer } from "pawl-test-support/private-server";
 import pg from "pg";
+import { completionTableSql } from "../../packages/pawl/src/adapters/index.ts";
 import { createPawl, type Pawl } from "../../packages/pawl/src/index.ts";
 import { schemaName } from "../../packages/pawl/src/postgres/schema-name.ts";
 import type { SnapshotRun, StoreSnapshot } from "../../packages/pawl/src/store/snapshot.ts";
@@ -13,7 +14,7 @@ import { Recorder } from "../hist/record.ts";
 import type { Violation } from "../hist/verdict.ts";
 import { createRng } from "../sim/rng.ts";
 import { count, type Tally } from "../sim/tally.ts";
-import { auditSql, readAudit } from "./audit.ts";
+import { auditSql, effectSql, readAudit, readEffects } from "./audit.ts";
 import { checkRound } from "./check-round.ts";
 import { Clientele } from "./clientele.ts";
 import { countEffective } from "./effects.ts";
@@ -51,8 +52,8 @@ const connections = 4;
 const spares = 3;
 const crashLimit = 1_000;
 const retryMs = 20;
-/** Runs that wait to be claimed or are held, about so many: enough that every worker always has some. */
-const load = 30;
+/** Runs that wait to be claimed, about so many: enough that every worker always has some. */
+const load = 16;
 /** Scenarios that begin after healing. */
 const lateScenarios = 10;
 const slackMs = 10_000;
@@ -89,10 +90,10 @@ class Round {
 
   async run(): Promise<RoundReport> {
     const { seed, server, leaseMs, faultMs, density } = this.#options;
-    const { pool, appUrl } = await this.#prepareDatabase();
+    const { pool, foreign, appUrl, foreignUrl } = await this.#prepareDatabase();
     await this.#learnOffset(pool);
     const clientProxy = await this.#listen(appUrl);
-    const posts = await this.#posts(appUrl);
+    const posts = await this.#posts(appUrl, foreignUrl);
     const proxies = [clientProxy, ...posts.map(({ proxy }) => proxy)];
     const workforce = this.#hire(posts);
     const pawl: Pawl = createPawl({ url: clientProxy.url, schema: "pawl", connections });
@@ -121,6 +122,7 @@ class Round {
     await pause(leaseMs / 2);
     await this.#leave(workforce);
     const { violations, runs } = await this.#check(pool, {
+      foreign,
       clientele,
       workforce,
       nemesis,
@@ -147,23 +149,34 @@ class Round {
 
   readonly #toStoreTime = (at: number): number => at + this.#offsetMs;
 
-  async #prepareDatabase(): Promise<{ readonly pool: pg.Pool; readonly appUrl: string }> {
+  async #prepareDatabase(): Promise<{
+    readonly pool: pg.Pool;
+    readonly foreign: pg.Pool;
+    readonly appUrl: string;
+    readonly foreignUrl: string;
+  }> {
     const { server, name } = this.#options;
     const url = await server.createDatabase(name);
-    const pool = new pg.Pool({ connectionString: url, max: 6, application_name: "chaos" });
-    pool.on("error", () => {});
-    this.#closers.push(() => pool.end());
+    const pool = this.#connect(url);
     await pool.query(
       "do $$ begin if not exists (select from pg_roles where rolname = 'app') then create role app login password 'app'; end if; end $$",
     );
     const owner = createPawl({ url, schema: "pawl", listen: false });
     await owner.migrate({ grantTo: "app" });
     await owner.close();
-    await pool.query(auditSql);
-    const appUrl = new URL(url);
-    appUrl.username = "app";
-    appUrl.password = "app";
-    return { pool, appUrl: appUrl.href };
+    await pool.query(auditSql + effectSql);
+    const foreignUrl = await server.createDatabase(`${name}_foreign`);
+    const foreign = this.#connect(foreignUrl);
+    await foreign.query(completionTableSql() + effectSql);
+    await foreign.query("grant select, insert, update, delete on all tables in schema public to app");
+    return { pool, foreign, appUrl: urlOfApp(url), foreignUrl: urlOfApp(foreignUrl) };
+  }
+
+  #connect(url: string): pg.Pool {
+    const pool = new pg.Pool({ connectionString: url, max: 6, application_name: "chaos" });
+    pool.on("error", () => {});
+    this.#closers.push(() => pool.end());
+    return pool;
   }
 
   /** Never too small, so that what follows an answer of the database does not seem to come before it. */
@@ -180,13 +193,21 @@ class Round {
   }
 
   /** The first by way of a pooler, if there is one; the next two with clocks that are wrong. */
-  async #posts(appUrl: string): Promise<readonly Post[]> {
+  async #posts(appUrl: string, foreignUrl: string): Promise<readonly Post[]> {
     const posts: Post[] = [];
     for (let n = 0; n < this.#options.workers; n++) {
       const isPooled = n === 0 && pgbouncer !== undefined;
       const proxy = await this.#listen(isPooled ? (await this.#pooler(appUrl)).url : appUrl);
       const skewMs = n === 1 ? twoHoursMs : n === 2 ? -twoHoursMs : 0;
-      posts.push({ proxy, isPooled, url: proxy.url, skewMs });
+      // The pooler knows one database only.
+      const direct = isPooled ? await this.#listen(foreignUrl) : proxy;
+      posts.push({
+        proxy,
+        isPooled,
+        url: proxy.url,
+        foreignUrl: withDatabaseOf(foreignUrl, direct.url),
+        skewMs,
+      });
     }
     return posts;
   }
@@ -218,10 +239,10 @@ class Round {
     while (isFeeding()) {
       try {
         await clientele.lookForBorn();
-        const { rows } = await pool.query<{ busy: number }>(
-          "select ((select count(*) from pawl.ready) + (select count(*) from pawl.lease))::int as busy",
+        const { rows } = await pool.query<{ waiting: number }>(
+          "select count(*)::int as waiting from pawl.ready",
         );
-        const missing = load - (rows[0]?.busy ?? 0);
+        const missing = load - (rows[0]?.waiting ?? 0);
         for (let n = 0; n < missing / 4; n++) clientele.begin();
       } catch {
         // The server is down.
@@ -276,6 +297,7 @@ class Round {
   async #check(
     pool: pg.Pool,
     parts: {
+      readonly foreign: pg.Pool;
       readonly clientele: Clientele;
       readonly workforce: Workforce;
       readonly nemesis: Nemesis;
@@ -287,7 +309,8 @@ class Round {
   ): Promise<{ readonly violations: readonly Violation[]; readonly runs: number }> {
     const { clientele, workforce, nemesis, transactions, recorder, posts, proxies } = parts;
     const toStoreTime = this.#toStoreTime;
-    const { lines, effects } = await readAudit(pool);
+    const lines = await readAudit(pool);
+    const effects = [...(await readEffects(pool, "own")), ...(await readEffects(parts.foreign, "foreign"))];
     const snapshot = await takeSnapshot(pool, schemaName("pawl"));
     const claims = new Claims(lines);
     const sqlStates = new Map<string, number>();
@@ -315,7 +338,7 @@ class Round {
         this.#claimsOf(claims, workforce, ({ isPooled }) => isPooled),
       );
     count(this.#landed, "user's transaction left open", nemesis.openTransactions);
-    const crowds = posts.filter(({ proxy }) => proxy.mostLinks > 2 * connections + 3);
+    const crowds = posts.filter(({ proxy }) => proxy.mostLinks > 4 * connections + 3);
     const violations = checkRound({
       lines,
       effects,
@@ -366,6 +389,19 @@ class Round {
     const pids = [...workforce.postOf].filter(([, post]) => isMeant(post)).map(([pid]) => pid);
     return claims.countOf(new Set(pids));
   }
+}
+
+function urlOfApp(url: string): string {
+  const own = new URL(url);
+  own.username = "app";
+  own.password = "app";
+  return own.href;
+}
+
+/** The same way, to another database. */
+function withDatabaseOf(url: string, way: string): string {
+  const { hostname, port } = new URL(way);
+  return Object.assign(new URL(url), { hostname, port }).href;
 }
 
 function rootKeyOf(snapshot: StoreSnapshot, run: SnapshotRun): string | null {

@@ -1,4 +1,3 @@
-import type { RunId } from "../../packages/pawl/src/core/ids.ts";
 import type { CallNote, Command, Report } from "./messages.ts";
 
 /** What one process did, as it said. */
@@ -11,24 +10,7 @@ export type LedgerLine =
       readonly token: string;
       readonly note: CallNote;
     }
-  | {
-      readonly kind: "asked";
-      readonly pid: number;
-      readonly at: number;
-      readonly run: RunId;
-      readonly step: string;
-      readonly waitMs: number;
-    }
-  | {
-      readonly kind: "delivered";
-      readonly pid: number;
-      readonly at: number;
-      readonly run: RunId;
-      readonly step: string;
-      readonly index: number;
-      readonly type: "ok" | "fail";
-      readonly value: string;
-    };
+  | (Extract<Report, { kind: "asked" | "delivered" | "patched" }> & { readonly pid: number });
 
 /** The world outside, on which steps act. It never dies, and remembers every call, whoever made it. */
 export class SideCar {
@@ -55,6 +37,7 @@ export class SideCar {
       }
       case "asked":
       case "delivered":
+      case "patched":
         this.lines.push({ ...report, pid });
         return null;
       case "up":

@@ -31,8 +31,8 @@ export class FrameReader {
 }
 
 /**
- * Which statement these messages execute: by its name or, where a pooler allows none, by the function it calls; and those
- * that begin and end transactions by their word.
+ * Which statement these messages execute: by its name or, where a pooler allows none, by the function it calls or the table it
+ * inserts into; and those that begin and end transactions by their word.
  * @param words of the statements that this connection has prepared, by name
  */
 export function statementOf(frames: readonly Frame[], words: Map<string, string>): string | null {
@@ -47,7 +47,7 @@ export function statementOf(frames: readonly Frame[], words: Map<string, string>
   const portalEnd = bind.bytes.indexOf(0, 5);
   const name = bind.bytes.toString("utf8", portalEnd + 1, bind.bytes.indexOf(0, portalEnd + 1));
   if (name !== "") return words.get(name) ?? name;
-  return word ?? /(\w+)_v\d+\(/.exec(text)?.[1] ?? null;
+  return word ?? (/(\w+)_v\d+\(/.exec(text) ?? /^\s*insert into (?:\w+\.)?(\w+)/i.exec(text))?.[1] ?? null;
 }
 
 function wordOf(text: string): string | null {

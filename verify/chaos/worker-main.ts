@@ -1,7 +1,11 @@
 // A worker in a process of its own, as a user would write it, that executes programs and tells the ledger of every call.
+import pg from "pg";
+import { withPg } from "../../packages/pawl/src/adapters/index.ts";
+import type { Transaction } from "../../packages/pawl/src/core/transaction.ts";
+import type { Transactor } from "../../packages/pawl/src/core/transactor.ts";
 import { createPawl, PawlError, type Log, type Pawl } from "../../packages/pawl/src/index.ts";
 import { createProgramWorkflows, type Execution, type ProgramHost } from "../gen/program-workflow.ts";
-import type { StepOp } from "../gen/program.ts";
+import type { Database, StepOp } from "../gen/program.ts";
 import type { CallNote, Command, Place, Report, WorkerSettings } from "./messages.ts";
 import { monotonicMs } from "./monotonic.ts";
 
@@ -51,7 +55,7 @@ function note(call: CallNote): Promise<Command & { kind: "noted" }> {
   });
 }
 
-const plain = { isTransactional: false, inDoubt: false, result: null };
+const plain = { transaction: null, inDoubt: false, result: null };
 
 async function begin(call: CallNote, mark: string): ReturnType<typeof beginStep> {
   const { number, fails } = await note(call);
@@ -66,8 +70,20 @@ async function beginStep(
   { key, attempt: tries }: Parameters<ProgramHost["beginStep"]>[2],
 ): Promise<{ token: string; fails: boolean; end(): void }> {
   const who = { by: "step", run, step: path, attempt, key, tries } as const;
-  const isTransactional = transaction !== null;
-  return begin({ ...plain, ...who, isUndoable: undo !== null, isTransactional, failures }, "");
+  return begin({ ...plain, ...who, isUndoable: undo !== null, transaction, failures }, "");
+}
+
+const poolTo = (connectionString: string): pg.Pool => {
+  const pool = new pg.Pool({ connectionString, max: settings.connections, connectionTimeoutMillis: 5_000 });
+  pool.on("error", () => {});
+  return pool;
+};
+const transactors = new Map<Database, Transactor<Transaction>>();
+
+function transactorOf(database: Database): Transactor<Transaction> {
+  const transactor = transactors.get(database);
+  if (transactor === undefined) throw new Error("It does not work yet.");
+  return transactor;
 }
 
 const host: ProgramHost = {
@@ -83,8 +99,10 @@ const host: ProgramHost = {
     new Promise((resolve) => {
       setTimeout(resolve, ms);
     }),
+  patched: ({ run }, id, isNew) => report({ kind: "patched", at: monotonicMs(), run, id, isNew }),
+  transactorOf,
   writeEffect: (tx, { run, step, key, token }) =>
-    tx.query("select chaos.effect_v1($1, $2, $3, $4)", [run, step, key, token]),
+    tx.query("insert into effect (run, step, key, token) values ($1, $2, $3, $4)", [run, step, key, token]),
   asked: ({ run }, step, waitMs) => report({ kind: "asked", at: monotonicMs(), run, step, waitMs }),
   delivered: ({ run }, step, index, type, value) =>
     report({ kind: "delivered", at: monotonicMs(), run, step, index, type, value }),
@@ -93,8 +111,10 @@ const host: ProgramHost = {
 let pawl: Pawl | null = null;
 
 /** Whoever looks after a service starts it again, until its database is there. */
-async function work({ url, skewMs }: Place): Promise<void> {
+async function work({ url, foreignUrl, skewMs }: Place): Promise<void> {
   if (skewMs !== 0) shiftClock(skewMs);
+  transactors.set("library", withPg(poolTo(url)));
+  transactors.set("foreign", withPg(poolTo(foreignUrl), { foreign: true }));
   const { schema, connections, leaseMs, concurrency, pollMs } = settings;
   pawl = createPawl({
     url,

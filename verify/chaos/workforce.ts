@@ -49,7 +49,7 @@ export class Workforce {
 
   async start(): Promise<void> {
     const { posts, spares } = this.#options;
-    for (let n = 0; n < posts.length + spares; n++) this.#prepare();
+    for (let n = 0; n < spares; n++) this.#prepare();
     await Promise.all(posts.map((post) => this.#man(post)));
   }
 
@@ -132,9 +132,9 @@ export class Workforce {
     const worker = await this.#spares.shift();
     if (worker === undefined) return;
     this.postOf.set(worker.pid, post);
-    const { url, skewMs } = post;
+    const { url, foreignUrl, skewMs } = post;
     const working = worker.hears("working");
-    worker.tell({ kind: "work", place: { url, skewMs } });
+    worker.tell({ kind: "work", place: { url, foreignUrl, skewMs } });
     await working;
     this.#working.set(worker, post);
   }

@@ -83,6 +83,8 @@ function expectOp(op: Op, path: string, around: Surroundings): Expectation {
   const throws: Expectation = { completes: false, causes: new Set([op.path]), waits: false };
   switch (op.kind) {
     case "sleep":
+    case "publish":
+    case "stream":
       return completes;
     case "throw":
       return throws;
@@ -116,6 +118,15 @@ function expectOp(op: Op, path: string, around: Surroundings): Expectation {
         completes: ends.some((end) => end.completes),
         causes: new Set(ends.flatMap((end) => [...end.causes])),
         waits: ends.every((end) => end.waits),
+      };
+    }
+    case "map": {
+      const ends = op.chains.map((chain) => expectChain(chain, path, around));
+      // One that waits for ever may keep others from beginning, and from failing.
+      return {
+        completes: ends.every((end) => end.completes),
+        causes: new Set(ends.flatMap((end) => [...end.causes])),
+        waits: ends.some((end) => end.waits),
       };
     }
     case "all": {
@@ -159,6 +170,10 @@ export function findMismatch(program: Program, output: unknown, around: Surround
     switch (op.kind) {
       case "sleep":
         return value === "slept" ? null : differs;
+      case "publish":
+        return value === "published" ? null : differs;
+      case "stream":
+        return value === "written" ? null : differs;
       case "throw":
         return differs;
       case "step":
@@ -193,6 +208,7 @@ export function findMismatch(program: Program, output: unknown, around: Surround
         const chain = op.chains[Number(winner)];
         return chain === undefined ? differs : compareChain(chain, won);
       }
+      case "map":
       case "all":
         if (!Array.isArray(value) || value.length !== op.chains.length) return differs;
         return firstOf(op.chains.map((chain, index) => () => compareChain(chain, value[index])));

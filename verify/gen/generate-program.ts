@@ -47,6 +47,10 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   const mayPatch = limits.mayPatch && !repeats && patching.chance(0.7);
   const mayUndo = options.chance(0.5) && !mayPatch;
   const transacting = rng.fork(`transacting ${path}`);
+  const showing = rng.fork(`showing ${path}`);
+  const mayShow = showing.chance(0.12);
+  const mapping = rng.fork(`mapping ${path}`);
+  const mayMap = mapping.chance(0.25);
   const mayTransact = transacting.chance(0.2);
   const goingOn = rng.fork(`going on ${path}`);
   const goesOn = goingOn.chance(0.15);
@@ -77,6 +81,7 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
       if (draw < 0.36 + moreTries) return drawStart(depth, path);
       draw -= moreTries;
     }
+    if (mayShow && showing.chance(0.3)) return drawShown(path);
     if (draw < 0.46) return drawWait(path, signals);
     if (draw < 0.57) return { kind: "sleep", path, ms: drawMs() };
     if (draw < 0.59) return { kind: "throw", path };
@@ -91,6 +96,8 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     for (let i = 0; i < count; i++) chains.push(drawChain(depth - 1, `${path}c${i}`, 3));
     parallelDepth -= 1;
     // What is undone is done again in another life, and chains overtake each other: each needs names of its own.
+    if (mayMap && mapping.chance(0.7))
+      return { kind: "map", path, concurrency: mapping.pick([1, 2, 100]), chains };
     const isScoped = rng.chance(0.5) || (repeats && (mayUndo || mayRetrySteps));
     return { kind: "all", path, isScoped, chains };
   };
@@ -143,6 +150,13 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
       path,
       program: generateProgram(rng, { leaseMs, mayRepeat, mayPatch, size, depth: depth - 1 }, path),
     };
+  };
+
+  const drawShown = (path: string): Op => {
+    if (showing.chance(0.4)) return { kind: "publish", path, key: showing.pick(["state", "sum"]) };
+    const closes = showing.chance(0.2);
+    const stream = closes ? path : showing.pick(["out", "log"]);
+    return { kind: "stream", path, stream, items: showing.below(4), closes };
   };
 
   const drawWait = (path: string, signals: readonly string[]): Op => ({
@@ -224,7 +238,12 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
       ops: [{ ...sleep, path: `${race}b2pn.0` }],
       next: null,
     };
-    const child: Program = { path: `${race}b2p`, attempts: 1, ops: [sleep], next: goesOn ? next : null };
+    const child: Program = {
+      path: `${race}b2p`,
+      attempts: 1,
+      ops: [sleep],
+      next: goesOn ? next : null,
+    };
     const quick: Op = options.chance(0.5)
       ? { kind: "sleep", path: `${race}b0.0`, ms: drawMoment() }
       : {
@@ -256,6 +275,15 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     return [draw(0), draw(1), drawPatch(1, `${path}.2`), sleep, draw(4)];
   };
 
+  /** Shows something again and again, between steps that take a moment: whoever goes on with it shows the rest. */
+  const drawShowing = (): Op[] =>
+    Array.from({ length: limits.size }, (_, index) => {
+      const here = `${path}.${index}`;
+      if (index % 2 === 0) return drawShown(here);
+      const workMs = Math.floor(showing.next() * 0.3 * limits.leaseMs);
+      return withOptions({ path: here, name: rng.pick(stepNames), workMs, failures: 0 });
+    });
+
   const drawNext = (): Program => {
     const next = { ...limits, attempts, size: 1 + goingOn.below(3), depth: Math.min(1, limits.depth) };
     return generateProgram(goingOn.fork("next"), next, `${path}n`);
@@ -266,8 +294,18 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   const isRaced = limits.depth > 1 && options.chance(0.15);
   const drawPlain = (): Op[] => (rng.chance(0.2) ? drawSteps() : drawChain(limits.depth, path, length));
   const isPatched = mayPatch && patching.chance(0.6);
-  const ops = isPatched ? drawPatched() : isCaught ? drawCaught() : isRaced ? drawRaced() : drawPlain();
+  const isShowing = mayShow && showing.chance(0.5);
+  const ops = isPatched
+    ? drawPatched()
+    : isShowing
+      ? drawShowing()
+      : isCaught
+        ? drawCaught()
+        : isRaced
+          ? drawRaced()
+          : drawPlain();
   // Only what does not complete is undone.
   if (mayUndo && options.chance(0.3)) ops.push({ kind: "throw", path: `${path}.end` });
-  return { path, attempts, ops, next: goesOn ? drawNext() : null };
+  const serves = !goesOn && !mayPatch && rng.fork(`serving ${path}`).chance(0.1);
+  return { path, attempts, ops, serves, next: goesOn ? drawNext() : null };
 }

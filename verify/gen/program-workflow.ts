@@ -2,6 +2,7 @@ import { PawlError } from "../../packages/pawl/src/core/error.ts";
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
 import type { Transaction } from "../../packages/pawl/src/core/transaction.ts";
 import type { Transactor } from "../../packages/pawl/src/core/transactor.ts";
+import type { UpdateSchemas } from "../../packages/pawl/src/core/workflow-ref.ts";
 import type { Context } from "../../packages/pawl/src/runtime/context.ts";
 import type { StepContext, UndoContext } from "../../packages/pawl/src/runtime/step-context.ts";
 import type { StepOptions } from "../../packages/pawl/src/runtime/step-options.ts";
@@ -9,6 +10,9 @@ import type { TransactionOptions } from "../../packages/pawl/src/runtime/transac
 import { workflow, type Workflow } from "../../packages/pawl/src/runtime/workflow.ts";
 import {
   attemptChoices,
+  kindOfUpdate,
+  pathOfUpdate,
+  updateName,
   type Attempts,
   type Database,
   type Op,
@@ -93,13 +97,29 @@ export function createProgramWorkflows(
     workflows.set(
       attempts,
       workflow(
-        { name: `program${attempts}`, version: 1, crashLimit, retry },
+        { name: `program${attempts}`, version: 1, crashLimit, retry, updates },
         (ctx, program: StampedProgram) => interpret(ctx, program, host, workflows),
       ),
     );
   }
   return workflows;
 }
+
+/** Refuses the updates that are to be. */
+const updates: UpdateSchemas = {
+  [updateName]: {
+    input: {
+      "~standard": {
+        version: 1,
+        vendor: "verify",
+        validate: (value: unknown) =>
+          kindOfUpdate(String(value)) === "refused"
+            ? { issues: [{ message: "refused" }] }
+            : { value: String(value) },
+      },
+    },
+  },
+};
 
 /** With this the scopes begin of what a change has brought. */
 export const newSide = "new";
@@ -266,6 +286,25 @@ async function interpret(
           values: await ctx.scope(side, (inner) => performChain(op.chains[isNew ? 1 : 0], inner)),
         };
       }
+      case "map": {
+        let active = 0;
+        const call = async (chain: readonly Op[], inner: Context): Promise<unknown> => {
+          if (++active > op.concurrency) throw new Error(`more than ${op.concurrency} at a time`);
+          const results = await performChain(chain, inner);
+          active -= 1;
+          return results;
+        };
+        return ctx.map(op.path, op.chains, call, { concurrency: op.concurrency });
+      }
+      case "publish":
+        await ctx.publish(op.key, op.path);
+        return "published";
+      case "stream": {
+        const stream = ctx.stream(op.stream);
+        for (let index = 0; index < op.items; index++) await stream.write(`${op.path}:${index}`);
+        if (op.closes) await stream.close();
+        return "written";
+      }
       case "race": {
         const racer = (chain: readonly Op[]) => (inner: Context) => performChain(chain, inner);
         return ctx.race(Object.fromEntries(op.chains.map((chain, index) => [String(index), racer(chain)])));
@@ -290,6 +329,26 @@ async function interpret(
     return results;
   };
 
+  /** Answers an update with what its step returned. */
+  const answer = async (payload: string, ctx: Context): Promise<string> => {
+    if (kindOfUpdate(payload) === "failed") throw programError(payload);
+    const op: StepOp = {
+      kind: "step",
+      path: pathOfUpdate(program, payload),
+      name: "answer",
+      workMs: 0,
+      failures: 0,
+      retry: null,
+      undo: null,
+      transaction: null,
+    };
+    return deliver(
+      op,
+      ctx.step(op.name, (step) => performStep(op, step)),
+    );
+  };
+
+  if (program.serves === true) ctx.onUpdate<string>(updateName, (payload, inner) => answer(payload, inner));
   const results = await performChain(program.ops, ctx);
   return program.next === null ? results : ctx.continueAs(program.next);
 }

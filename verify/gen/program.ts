@@ -35,6 +35,23 @@ export type Op =
       readonly isScoped: boolean;
       readonly chains: readonly (readonly Op[])[];
     }
+  /** `ctx.map` over chains, so many at a time. */
+  | {
+      readonly kind: "map";
+      readonly path: string;
+      readonly concurrency: number;
+      readonly chains: readonly Chain[];
+    }
+  /** Publishes its path under a key. */
+  | { readonly kind: "publish"; readonly path: string; readonly key: string }
+  /** Writes so many items to a stream, each with its path and a number, and then closes it or not. */
+  | {
+      readonly kind: "stream";
+      readonly path: string;
+      readonly stream: string;
+      readonly items: number;
+      readonly closes: boolean;
+    }
   /** `ctx.race` over chains. */
   | { readonly kind: "race"; readonly path: string; readonly chains: readonly (readonly Op[])[] }
   /** What a change put in the place of something else: the chain from before it, and the one since. Its id is its path. */
@@ -72,6 +89,8 @@ export interface Program {
   /** Attempts at the whole of it. */
   readonly attempts: Attempts;
   readonly ops: readonly Op[];
+  /** It answers updates from its beginning on. Default: it does not. */
+  readonly serves?: boolean;
   /** As what it goes on when it has come to its end. */
   readonly next: Program | null;
 }
@@ -116,4 +135,20 @@ export function workMs(program: Program, retryMs: number): number {
 function stepMs({ workMs, retry, undo }: StepOp): number {
   const triesMs = (retry?.attempts ?? 1) * (workMs + (retry?.pauseMs ?? 0));
   return triesMs + (undo?.attempts ?? 0) * (undo?.pauseMs ?? 0);
+}
+
+/** What is sent as an update, and becomes of it: answered after a step, failed by its handler, or refused by its schema. */
+export const updateKinds = ["answered", "failed", "refused"] as const;
+export type UpdateKind = (typeof updateKinds)[number];
+
+/** The name of the update that programs answer. */
+export const updateName = "ask";
+
+export function kindOfUpdate(payload: string): UpdateKind | undefined {
+  return updateKinds.find((kind) => payload.startsWith(`${kind}:`));
+}
+
+/** Where an update is worked on, as its step is known outside. */
+export function pathOfUpdate({ path }: Program, payload: string): string {
+  return `${path}u:${payload}`;
 }

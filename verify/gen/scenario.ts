@@ -1,7 +1,7 @@
 import type { Rng } from "../sim/rng.ts";
 import type { SentSignals } from "./expect.ts";
 import { generateProgram, type ProgramLimits } from "./generate-program.ts";
-import { attemptChoices, chainOf, walk, type Attempts, type Program } from "./program.ts";
+import { attemptChoices, chainOf, updateKinds, walk, type Attempts, type Program } from "./program.ts";
 
 /** What a start says of its run beside its program. Times are ms from the start; null: nothing is said. */
 export interface StartTerms {
@@ -76,6 +76,7 @@ export interface Scenario {
   readonly mayStop: boolean;
   /** By the path of the program whose run gets them. */
   readonly signals: ReadonlyMap<string, SentSignals>;
+  readonly updates: ReadonlyMap<string, readonly string[]>;
 }
 
 export interface ScenarioLimits extends Omit<ProgramLimits, "mayRepeat" | "attempts"> {
@@ -99,6 +100,7 @@ export function generateScenario(rng: Rng, limits: ScenarioLimits): Scenario {
   const drawWholeMs = (leases: readonly number[]): number =>
     Math.floor(rng.next() * rng.pick(leases) * leaseMs);
   const signals = new Map<string, SentSignals>();
+  const updates = new Map<string, readonly string[]>();
   // What one operation hides, a scenario without it shows.
   const isTimed = rng.chance(0.4);
   const isOperated = rng.chance(0.5);
@@ -176,12 +178,14 @@ export function generateScenario(rng: Rng, limits: ScenarioLimits): Scenario {
   };
 
   const roots = Array.from({ length: limits.roots }, (_, index) => drawRoot(index));
+  for (const { program } of roots) drawUpdates(rng.fork("updates"), program, updates);
   return {
     roots,
     batch: maybe(0.2, drawBatch),
     meddling: isOperated ? 0.2 : 0,
     mayStop: isTimed || isOperated,
     signals,
+    updates,
   };
 }
 
@@ -203,4 +207,16 @@ function drawSignals(rng: Rng, program: Program, all: Map<string, SentSignals>):
     );
   }
   all.set(program.path, sent);
+}
+
+/** A few for each program that answers them. */
+function drawUpdates(rng: Rng, program: Program, all: Map<string, readonly string[]>): void {
+  for (const { path, serves, ops } of chainOf(program)) {
+    if (serves === true)
+      all.set(
+        path,
+        Array.from({ length: 1 + rng.below(3) }, (_, index) => `${rng.pick(updateKinds)}:${index}`),
+      );
+    for (const op of walk(ops, false)) if ("program" in op) drawUpdates(rng, op.program, all);
+  }
 }

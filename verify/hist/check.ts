@@ -14,12 +14,14 @@ import { createMessageCheck } from "./check-messages.ts";
 import { checkOutcomes, type ExpectedRun } from "./check-outcomes.ts";
 import { createPatchCheck } from "./check-patches.ts";
 import { checkReschedule, checkRooms, checkSweep } from "./check-rooms.ts";
+import { createShownCheck } from "./check-shown.ts";
 import { createStartCheck } from "./check-starts.ts";
 import { createStepCheck } from "./check-steps.ts";
 import { createSuspectCheck } from "./check-suspects.ts";
 import { checkTimers, createWaitCheck } from "./check-timers.ts";
 import { createTimeCheck } from "./check-times.ts";
 import { createUndoCheck } from "./check-undos.ts";
+import { createUpdateCheck } from "./check-updates.ts";
 import { createLives } from "./lives.ts";
 import type { Entry } from "./record.ts";
 import { Verdict, type Violation } from "./verdict.ts";
@@ -49,6 +51,8 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
   const times = createTimeCheck(final, report);
   const cancels = createCancelCheck(lives, report);
   const undos = createUndoCheck(lives, report);
+  const updates = createUpdateCheck(final, report);
+  const shown = createShownCheck(final, report);
   const patches = createPatchCheck(report);
   const effects = createEffectCheck(final, report);
 
@@ -57,6 +61,8 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
       case "client":
         starts.client(entry);
         messages.client(entry);
+        updates(entry);
+        shown(entry);
         results(entry);
         break;
       case "step":

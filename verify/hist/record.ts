@@ -44,6 +44,9 @@ export interface ClientEntry extends Observed {
     | "reschedule"
     | "redrive"
     | "redriveAll"
+    | "update"
+    | "published"
+    | "stream"
     | "result";
   /** Joins an invocation to its end. */
   readonly call: number;

@@ -16,6 +16,7 @@ export class Ground implements AsyncDisposable {
   readonly pool: pg.Pool;
   readonly pawl: Pawl;
   readonly #owned: AsyncDisposable[] = [];
+  #isOver = false;
 
   private constructor(server: PrivateServer, url: string) {
     this.server = server;
@@ -25,8 +26,9 @@ export class Ground implements AsyncDisposable {
     this.pawl = createPawl({ url });
   }
 
-  static async open(settings: Readonly<Record<string, string>> = {}): Promise<Ground> {
-    const server = await PrivateServer.start(settings);
+  /** In a temporary folder, unless one is named. */
+  static async open(settings: Readonly<Record<string, string>> = {}, dir?: string): Promise<Ground> {
+    const server = await PrivateServer.start(settings, dir);
     const ground = new Ground(server, await server.createDatabase("ground"));
     await ground.pawl.migrate();
     await ground.pool.query(ledgerSql);
@@ -54,6 +56,8 @@ export class Ground implements AsyncDisposable {
   }
 
   own<Resource extends AsyncDisposable>(resource: Resource): Resource {
+    // Somebody was just being hired.
+    if (this.#isOver) void resource[Symbol.asyncDispose]();
     this.#owned.push(resource);
     return resource;
   }
@@ -108,6 +112,7 @@ export class Ground implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isOver = true;
     for (const resource of this.#owned.toReversed()) await resource[Symbol.asyncDispose]();
     await this.pawl.close({ timeout: 0 });
     await this.pool.end();

@@ -18,6 +18,8 @@ export type Mark = (runId: string, step: string) => Promise<void>;
 
 type Order = Workflow<undefined, readonly string[]>;
 type Chain = Workflow<ChainInput, number>;
+type Nap = Workflow<{ readonly until: number }, null>;
+type Poison = Workflow<{ readonly death: "exit" | "memory" }, null>;
 
 interface ChainInput {
   readonly steps: number;
@@ -26,9 +28,11 @@ interface ChainInput {
 
 export const order = ref<Order>("order", 1);
 export const chain = ref<Chain>("chain", 1);
+export const nap = ref<Nap>("nap", 1);
+export const poison = ref<Poison>("poison", 1);
 
 export function createWorkflows(build: Build, mark: Mark): readonly Workflow[] {
-  return [createOrder(build, mark), createChain(mark)];
+  return [createOrder(build, mark), createChain(mark), createNap(), createPoison(mark)];
 }
 
 /** Rare places: a worker that is killed again and again must not make a crash limit of it. */
@@ -70,4 +74,22 @@ function createChain(mark: Mark): Chain {
     }
     return steps;
   });
+}
+
+function createNap(): Nap {
+  return workflow({ name: "nap", version: 1, crashLimit }, async (ctx, { until }) => {
+    await ctx.sleepUntil(until);
+    return null;
+  });
+}
+
+function createPoison(mark: Mark): Poison {
+  return workflow({ name: "poison", version: 1, crashLimit: 2 }, async (ctx, { death }) =>
+    ctx.step("die", async () => {
+      await mark(ctx.run.id, "die");
+      if (death === "exit") process.exit(1);
+      const eaten: number[][] = [];
+      for (;;) eaten.push(Array.from({ length: 100_000 }, (_, n) => n * 1.5));
+    }),
+  );
 }

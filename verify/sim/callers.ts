@@ -1,47 +1,15 @@
 import { PawlError } from "../../packages/pawl/src/core/error.ts";
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
-import type { EndStatus } from "../../packages/pawl/src/core/run-status.ts";
 import type { Program } from "../gen/program.ts";
-import type {
-  BatchPlan,
-  RedrivePlan,
-  ReschedulePlan,
-  RootPlan,
-  Scenario,
-  StartTerms,
-} from "../gen/scenario.ts";
+import type { BatchPlan, RedrivePlan, ReschedulePlan, RootPlan, Scenario } from "../gen/scenario.ts";
 import type { SeenEnd } from "../hist/check-facts.ts";
 import type { StartedItem } from "../hist/check-starts.ts";
 import type { ClientEntry, Recorder } from "../hist/record.ts";
+import type { Answered, Asked, ClientPort, ClientProcess, StoppedStatus } from "./client-port.ts";
+import { look } from "./onlookers.ts";
 import type { Plan } from "./plan.ts";
 import type { Rng } from "./rng.ts";
 import type { World } from "./world.ts";
-
-/** How a run ended that can live again. */
-export type StoppedStatus = Exclude<EndStatus, "completed">;
-
-/** What callers can ask of Pawl, from inside a process that may die. */
-export interface ClientPort {
-  start(program: Program, key: string, terms: StartTerms): Promise<RunId>;
-  startMany(batch: BatchPlan): Promise<readonly RunId[]>;
-  signal(run: RunId, name: string, value: string, key: string): Promise<void>;
-  cancel(run: RunId): Promise<void>;
-  terminate(run: RunId): Promise<void>;
-  redrive(run: RunId): Promise<void>;
-  /** Redrives all runs that ended like this. */
-  redriveAll(status: StoppedStatus): Promise<void>;
-  reschedule(run: RunId, plan: ReschedulePlan): Promise<void>;
-  pause(run: RunId): Promise<void>;
-  resume(run: RunId): Promise<void>;
-  result(run: RunId): Promise<SeenEnd>;
-}
-
-export interface ClientProcess {
-  readonly name: string;
-  readonly port: ClientPort;
-  /** Resolves when the process dies. */
-  readonly died: Promise<void>;
-}
 
 export interface CallersParts {
   readonly world: Pick<World, "after" | "nowMs">;
@@ -62,8 +30,8 @@ const refusals = ["KEY_CONFLICT", "RUN_ENDED", "RUN_BEGUN"] as const;
 /** The store's time must tell two messages apart: they may come by way of two processes, and their order counts. */
 const leastGapMs = 1;
 
-type Asked = Pick<ClientEntry, "op" | "run" | "key" | "value">;
-type Answered = Partial<Pick<ClientEntry, "run" | "value">>;
+/** These are waited for, for as long as it takes. */
+const lasting: readonly ClientEntry["op"][] = ["result", "update", "stream"];
 
 /**
  * The people outside: they start, signal, cancel and wait as the scenario says. Who gets no clear answer asks again, with the same
@@ -246,6 +214,21 @@ export class Callers {
     }
   }
 
+  /** Those who look at what the run shows, and ask it for something. */
+  attend(run: RunId, program: Program): void {
+    const { rng, plan, scenario } = this.#parts;
+    look({
+      run,
+      program,
+      updates: scenario.updates.get(program.path) ?? [],
+      rng,
+      longestMs: plan.leaseMs,
+      later: (ms, act) => this.#later(ms, act),
+      // Whoever waits for an answer that may never come keeps nobody else from leaving.
+      ask: (asked, ask) => void this.#insist(asked, ({ port }) => ask(port)).catch(this.#complain),
+    });
+  }
+
   async #await(run: RunId): Promise<SeenEnd> {
     const asked: Asked = { op: "result", run, key: null, value: null };
     const answered = await this.#insist(asked, async ({ port }) => ({ value: await port.result(run) }));
@@ -282,8 +265,7 @@ export class Callers {
         ...answered,
       });
     };
-    // A result is waited for, for as long as it takes.
-    const counts = world.nowMs >= healAtMs && asked.op !== "result";
+    const counts = world.nowMs >= healAtMs && !lasting.includes(asked.op);
     if (counts) this.afterHealing.asked += 1;
     note("invoke", {});
     try {

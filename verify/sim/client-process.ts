@@ -7,7 +7,8 @@ import { createStoreClock } from "../../packages/pawl/src/store/store-clock.ts";
 import type { ProgramSettings, ProgramWorkflow } from "../gen/program-workflow.ts";
 import type { Attempts } from "../gen/program.ts";
 import type { StartTerms } from "../gen/scenario.ts";
-import type { ClientPort } from "./callers.ts";
+import { createAskingPort } from "./asking-port.ts";
+import type { ClientPort } from "./client-port.ts";
 import type { ProcessSeams } from "./worker-process.ts";
 
 const endOf: Readonly<Partial<Record<ErrorCode, EndStatus>>> = {
@@ -70,6 +71,7 @@ export function createSimClient(
       }),
     pause: (run) => client.pause(run),
     resume: (run) => client.resume(run),
+    ...createAskingPort(client),
     async result(run) {
       try {
         return { status: "completed", output: (await client.handle(run).result()) ?? null };

@@ -3,7 +3,7 @@ import type { Log } from "../../packages/pawl/src/core/log.ts";
 import type { Store } from "../../packages/pawl/src/store/store.ts";
 import { createProgramWorkflows, type ProgramHost } from "../gen/program-workflow.ts";
 import type { Recorder } from "../hist/record.ts";
-import type { ClientProcess } from "./callers.ts";
+import type { ClientProcess } from "./client-port.ts";
 import { createSimClient } from "./client-process.ts";
 import { createFaultyStore, type StoreLink } from "./faulty-store.ts";
 import { createFaultyTransactions } from "./faulty-transactions.ts";

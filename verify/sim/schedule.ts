@@ -182,7 +182,9 @@ class Schedule {
   #noteCreated(run: NewRun): void {
     if (this.#runs.has(run.id)) return;
     this.#runs.add(run.id);
-    this.#sendSignals(run.id, JSON.parse(run.input?.json ?? "null") as Program);
+    const program = JSON.parse(run.input?.json ?? "null") as Program;
+    this.#sendSignals(run.id, program);
+    this.#callers.attend(run.id, program);
     if (run.parent !== null) this.#callers.meddle(run.id);
   }
 

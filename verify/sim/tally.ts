@@ -3,8 +3,9 @@ import type { RunId } from "../../packages/pawl/src/core/ids.ts";
 import { endStatuses } from "../../packages/pawl/src/core/run-status.ts";
 import { shortWaitMs } from "../../packages/pawl/src/runtime/steps.ts";
 import type { StoreSnapshot } from "../../packages/pawl/src/store/snapshot.ts";
-import { databases } from "../gen/program.ts";
-import type { Entry, StepEntry, StoreEntry, UndoEntry } from "../hist/record.ts";
+import { databases, updateKinds, walk, type Program } from "../gen/program.ts";
+import type { SeenAnswer } from "../hist/check-updates.ts";
+import type { ClientEntry, Entry, StepEntry, StoreEntry, UndoEntry } from "../hist/record.ts";
 import { commitFates } from "./faulty-transactions.ts";
 import { callFates, crashPoints, hintFates } from "./plan.ts";
 
@@ -71,6 +72,13 @@ export const operationKinds: readonly string[] = [
   "run that went on as another",
   "request that lost a race",
   ...databases.map((database) => `transaction: ${database}`),
+  ...updateKinds.map((kind) => `update ${kind}`),
+  "update of a run that ended first",
+  "value published",
+  "published value read",
+  "item written to a stream",
+  "stream read to its end",
+  "map",
   "patch: the new side",
   "patch: the old side",
   "run blocked by old code",
@@ -92,6 +100,7 @@ export function countEffects(tally: Tally, entries: readonly Entry[], snapshot: 
   const callers = new CallerTally(tally, snapshot);
   const undos = new UndoTally(tally);
   countFacts(tally, snapshot);
+  countOperations(tally, snapshot);
   const tenures = new Set<string>();
   const calls = new Set<string>();
   const countAgain = ({ type, run, step, epoch, stepAttempt }: StepEntry): void => {
@@ -107,6 +116,7 @@ export function countEffects(tally: Tally, entries: readonly Entry[], snapshot: 
       if (!tenures.has(tenure) && entry.index > 0) count(tally, wentOn);
       tenures.add(tenure);
     }
+    if (entry.by === "client") countAsked(tally, entry);
     if (entry.by === "patch") count(tally, `patch: the ${entry.isNew ? "new" : "old"} side`);
     if (entry.by === "effect") count(tally, `transaction: ${entry.database}`);
     if (entry.by === "step" && entry.isTransactional === true) countAgain(entry);
@@ -119,10 +129,21 @@ export function countEffects(tally: Tally, entries: readonly Entry[], snapshot: 
   }
 }
 
+function countAsked(tally: Tally, { type, op, value }: ClientEntry): void {
+  if (op === "update" && type === "ok") count(tally, `update ${(value as SeenAnswer).status}`);
+  if (op === "update" && type === "fail") count(tally, "update of a run that ended first");
+  if (op === "stream" && type === "ok" && (value as readonly unknown[]).length > 0)
+    count(tally, "stream read to its end");
+  if (op === "published" && type === "ok" && Object.keys(value as object).length > 0)
+    count(tally, "published value read");
+}
+
 const kindOfFact: Readonly<Partial<Record<EventKind, string>>> = {
   undo_completed: "undo",
   undo_retried: "undo tried again",
   undo_failed: "undo that failed",
+  published: "value published",
+  stream_written: "item written to a stream",
   continued: "run that went on as another",
   withdrawn: "request that lost a race",
   blocked: "run blocked by old code",
@@ -144,6 +165,15 @@ function countFacts(tally: Tally, { events }: StoreSnapshot): void {
       const fate = data?.value as { readonly status: string } | undefined;
       count(tally, `undo of a run that ${endedAs(fate?.status ?? "")}`);
     }
+  }
+}
+
+/** Those that leave no facts of their own, in runs that came to their end. */
+function countOperations(tally: Tally, { runs }: StoreSnapshot): void {
+  for (const { status, input } of runs) {
+    if (status !== "completed") continue;
+    for (const { kind } of walk((input?.value as Program | undefined)?.ops ?? [], false))
+      if (kind === "map") count(tally, kind);
   }
 }
 

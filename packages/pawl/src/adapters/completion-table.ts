@@ -46,13 +46,17 @@ export async function installCompletionTable(
   });
 }
 
+/** A key in many scopes may be longer than an index can hold. */
+const step = `case when octet_length($2::text) <= 1000 then $2::text
+                   else left($2::text, 200) || '#' || encode(sha256(convert_to($2::text, 'UTF8')), 'hex') end`;
+
 // Each answers by a select, whose rows every library gives in the same way.
 
 /** Waits for whoever is inserting or changing the row in an open transaction. */
 const leaveTombstone = (table: string): string => `
   with tombstone as (
     insert into ${table} as c (run_id, step, token, state)
-    values ($1::text::uuid, $2::text, $3::text::uuid, 'open')
+    values ($1::text::uuid, ${step}, $3::text::uuid, 'open')
     on conflict (run_id, step) do update set token = excluded.token, at = now() where c.state = 'open'
     returning c.state)
   select state as answer from tombstone`;
@@ -60,13 +64,13 @@ const leaveTombstone = (table: string): string => `
 const readResult = (table: string): string => `
   select json_build_object('result', c.result::text, 'notes', c.notes::text)::text as answer
     from ${table} c
-   where c.run_id = $1::text::uuid and c.step = $2::text and c.state = 'completed'`;
+   where c.run_id = $1::text::uuid and c.step = ${step} and c.state = 'completed'`;
 
 /** Where nobody can have left a tombstone, a row is a stranger's. */
 const completeFirst = (table: string): string => `
   with completed as (
     insert into ${table} as c (run_id, step, token, state, result, notes)
-    values ($1::text::uuid, $2::text, $3::text::uuid, 'completed', $4::text::json, $5::text::json)
+    values ($1::text::uuid, ${step}, $3::text::uuid, 'completed', $4::text::json, $5::text::json)
     on conflict (run_id, step) do nothing
     returning c.state)
   select state as answer from completed`;
@@ -75,7 +79,7 @@ const completeOwn = (table: string): string => `
   with completed as (
     update ${table} c
        set state = 'completed', result = $4::text::json, notes = $5::text::json, at = now()
-     where c.run_id = $1::text::uuid and c.step = $2::text and c.token = $3::text::uuid and c.state = 'open'
+     where c.run_id = $1::text::uuid and c.step = ${step} and c.token = $3::text::uuid and c.state = 'open'
     returning c.state)
   select state as answer from completed`;
 

@@ -138,11 +138,16 @@ function textOr(value: unknown, otherwise: string): string {
 function describeValue(thrown: unknown): string {
   if (typeof thrown === "string") return thrown;
   try {
-    const json = typeof thrown === "object" ? JSON.stringify(thrown) : undefined;
+    const json = typeof thrown === "object" ? JSON.stringify(thrown, shortenList) : undefined;
     return json ?? `${String(thrown)} was thrown`;
   } catch {
     return `A value of type ${typeof thrown} was thrown`;
   }
+}
+
+/** Of a long list nothing would be kept but its beginning; one that only says that it is long would take all memory. */
+function shortenList(_key: string, value: unknown): unknown {
+  return Array.isArray(value) && value.length > longestText ? value.slice(0, longestText) : value;
 }
 
 function bounded(text: string, left: Place["left"]): string {

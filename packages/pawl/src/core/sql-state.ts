@@ -10,9 +10,13 @@ export function wrappedState(error: unknown): string | null {
   const layers: unknown[] = [error];
   for (const layer of layers) {
     if (typeof layer !== "object" || layer === null || layers.length > 20) continue;
-    const { cause, driverError, meta, driverAdapterError, originalCode } = layer as Layer;
-    innermost = sqlState({ code: originalCode }) ?? sqlState(layer) ?? innermost;
-    layers.push(cause, driverError, meta, driverAdapterError);
+    try {
+      const { cause, driverError, meta, driverAdapterError, originalCode } = layer as Layer;
+      innermost = sqlState({ code: originalCode }) ?? sqlState(layer) ?? innermost;
+      layers.push(cause, driverError, meta, driverAdapterError);
+    } catch {
+      // What throws at a look did not come from the server.
+    }
   }
   return innermost;
 }

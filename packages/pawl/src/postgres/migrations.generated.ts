@@ -2668,7 +2668,9 @@ language plpgsql immutable
 set search_path = pg_catalog
 as $$
 begin
-  return lpad(to_hex(greatest(0, floor(extract(epoch from at) * 1000))::bigint), 12, '0') || '00000000000000000000';
+  -- Within 48 bits, also where it is infinite.
+  return lpad(to_hex(floor(least(281474976710655, greatest(0, extract(epoch from at) * 1000)))::bigint), 12, '0')
+    || '00000000000000000000';
 end
 $$;
 

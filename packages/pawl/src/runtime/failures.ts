@@ -48,12 +48,14 @@ export function createFailures(): Failures {
 function causesOf(thrown: unknown): ReadonlySet<unknown> {
   const found = new Set<unknown>([thrown]);
   for (const error of found) {
-    if (!(error instanceof Error) || found.size > mostCauses) continue;
+    if (found.size > mostCauses) break;
     try {
+      if (!(error instanceof Error)) continue;
       found.add(error.cause);
-      if (error instanceof AggregateError) for (const each of error.errors as unknown[]) found.add(each);
+      if (error instanceof AggregateError)
+        for (const each of (error.errors as unknown[]).slice(0, mostCauses)) found.add(each);
     } catch {
-      // A getter that throws tells nothing.
+      // What throws at a look tells nothing.
     }
   }
   return found;
