@@ -48,11 +48,12 @@ const clientsCalls: Scene = {
     const terms = { key: "one", signal: "word", payload: "fail" } as const;
     await lose("signal_or_start", () => pawl.signalOrStart(patient, terms), 1, 1, 0);
 
-    const worker = props.pawl.worker({ workflows: [patient] });
-    await worker.start();
-    await comesTrue(async () => (await run.status()) === "failed");
-    await worker.stop();
+    // It fails again before the call is repeated: that is another end, which nobody has asked to undo.
+    await props.pawl.worker({ workflows: [patient] }).start();
+    const hasFailed = (): Promise<boolean> => comesTrue(async () => (await run.status()) === "failed");
+    if (!(await hasFailed())) report("I17", "a run that was told to fail has not");
     await lose("redrive_runs", () => run.retry(), 0, 0, 1);
+    await hasFailed();
   },
 };
 
