@@ -36,7 +36,7 @@ const clientsCalls: Scene = {
       const added = (await countRows(props)).map((count, index) => count - (before[index] ?? 0));
       if (answer === null || answer instanceof Error || !isLost)
         report("I1", `${statement} was not carried out once its answer was lost`, { isLost }, String(answer));
-      if (JSON.stringify(added) !== JSON.stringify(expected))
+      else if (JSON.stringify(added) !== JSON.stringify(expected))
         report("I12", `${statement} took effect other than once`, { added, expected });
       return answer instanceof Error ? null : answer;
     };

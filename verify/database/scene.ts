@@ -78,7 +78,7 @@ export class Props implements AsyncDisposable {
 /** Whether it comes true within this time. */
 export async function comesTrue(
   isTrue: () => boolean | Promise<boolean>,
-  withinMs = 10_000,
+  withinMs = 15_000,
 ): Promise<boolean> {
   const giveUpAt = performance.now() + withinMs;
   while (!(await isTrue())) {
@@ -89,7 +89,7 @@ export async function comesTrue(
 }
 
 /** What a run, or anything, comes to within this time; null if it takes longer. What it fails with counts, too. */
-export function within<Value>(promise: Promise<Value>, ms = 12_000): Promise<Value | Error | null> {
+export function within<Value>(promise: Promise<Value>, ms = 20_000): Promise<Value | Error | null> {
   const ended = promise.catch((error: unknown) =>
     error instanceof Error ? error : new Error(String(error)),
   );
