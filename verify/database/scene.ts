@@ -70,10 +70,14 @@ export class Props implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const resource of this.#owned.toReversed()) await resource[Symbol.asyncDispose]();
-    await this.pool.end();
+    // A scene that was given up holds on to connections, which would be waited for.
+    for (const resource of this.#owned.toReversed())
+      await within(Promise.resolve(resource[Symbol.asyncDispose]()), longestClosingMs);
+    await within(this.pool.end(), longestClosingMs);
   }
 }
+
+const longestClosingMs = 3_000;
 
 /** Whether it comes true within this time. */
 export async function comesTrue(

@@ -3,9 +3,9 @@ import { workflow, type Log } from "../../packages/pawl/src/index.ts";
 import { within, type Scene } from "./scene.ts";
 
 const runs = 40;
-const rounds = 4;
-/** A run that has nothing to do is parked within about this time. */
-const aboutToParkMs = 8;
+const rounds = 6;
+/** A run that has nothing to do is parked after some ms; on a busy machine, after many. */
+const longestMs = 60;
 
 /** Whoever tells a run and whoever parks it must see each other; a sweep that has to make up for it says so. */
 const toldWhileParking: Scene = {
@@ -17,7 +17,7 @@ const toldWhileParking: Scene = {
     const silent = (): void => {};
     const log: Log = { debug: silent, info: silent, warn: note, error: note };
     const sender = props.connect();
-    const soon = (): Promise<void> => pause(Math.random() * aboutToParkMs);
+    const soon = (): Promise<void> => pause(Math.random() ** 3 * longestMs);
     const quick = workflow({ name: "quick", version: 1 }, () => soon());
     const busy = workflow({ name: "busy", version: 1 }, async (ctx) => {
       for (let round = 0; round < rounds; round++) {
