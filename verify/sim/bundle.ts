@@ -10,14 +10,14 @@ export interface Bundle {
 }
 
 /**
- * Puts one share of the simulation, the engine included, into one file. As plain text it runs twice as fast as through tsx,
+ * Puts a program of ours, the engine included, into one file. As plain text it runs twice as fast as through tsx,
  * which names every function anew each time it is made. No name is shortened, so that what is thrown stays legible.
  */
-export async function bundleShare(): Promise<Bundle> {
+export async function bundle(main: URL): Promise<Bundle> {
   const folder = await mkdtemp(join(tmpdir(), "pawl-verify-"));
   const path = join(folder, "share.mjs");
   await build({
-    entryPoints: [fileURLToPath(new URL("batch-main.ts", import.meta.url))],
+    entryPoints: [fileURLToPath(main)],
     outfile: path,
     bundle: true,
     platform: "node",

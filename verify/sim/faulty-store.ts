@@ -1,6 +1,7 @@
 import { PawlError } from "../../packages/pawl/src/core/error.ts";
 import type { Store } from "../../packages/pawl/src/store/store.ts";
 import type { Recorder } from "../hist/record.ts";
+import type { CallHarm } from "../points/script.ts";
 import { callFates, hintFates, type CallFate, type Plan } from "./plan.ts";
 import type { Rng } from "./rng.ts";
 import type { SimProcess } from "./sim-process.ts";
@@ -17,6 +18,11 @@ export interface StoreLink {
   readonly healAtMs: number;
   /** Counts a fault that took effect. */
   readonly landed: (kind: string) => void;
+  /** What is to go wrong with this call, beside what chance says. */
+  readonly scripted: (call: string) => CallHarm | null;
+  readonly crash: () => void;
+  /** For longer than a lease. */
+  readonly pause: () => void;
 }
 
 type Reject = (error: Error) => void;
@@ -25,6 +31,35 @@ const healedLatencyMs = 1;
 
 function unavailable(): PawlError {
   return new PawlError("STORE_UNAVAILABLE", "The connection was lost.");
+}
+
+/** Sends a call that suffers what the script says, and nothing else. */
+export function suffer<T>(
+  { world, process, crash, pause }: StoreLink,
+  harm: CallHarm,
+  apply: () => Promise<T>,
+  send: (fate: "dropped" | "unanswered" | "fine", apply: () => Promise<T>) => void,
+): void {
+  switch (harm) {
+    case "dropped":
+    case "unanswered":
+      return send(harm, apply);
+    // Not in the middle of its code: it may just be starting.
+    case "crash before":
+      world.after(0, crash);
+      return;
+    case "crash after":
+      return send("fine", () => apply().finally(crash));
+    case "pause before":
+      world.after(0, pause);
+      world.after(0, () => process.pass("call", () => send("fine", apply)));
+      return;
+    case "pause after":
+      world.after(0, pause);
+      return send("fine", apply);
+    default:
+      harm satisfies never;
+  }
 }
 
 /** The store as one process reaches it: every call takes time, and any may be lost, held up, or applied without an answer. */
@@ -74,6 +109,9 @@ export function createFaultyStore(store: Store, link: StoreLink): Store {
   const call = <T>(name: string, apply: () => Promise<T>): Promise<T> =>
     new Promise((resolve, reject) => {
       process.pass("call", () => {
+        const scripted = world.nowMs < healAtMs ? link.scripted(name) : null;
+        if (scripted !== null)
+          return suffer(link, scripted, apply, (fate, changed) => send(fate, changed, resolve, reject));
         const fate = draw(callFates, plan.calls);
         recorder.note(() => `${process.name} ${name} ${fate}`);
         if (fate !== "fine") link.landed(`call ${fate}`);

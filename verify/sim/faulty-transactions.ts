@@ -7,7 +7,8 @@ import type {
 } from "../../packages/pawl/src/store/holder-transactions.ts";
 import type { Store } from "../../packages/pawl/src/store/store.ts";
 import type { Database } from "../gen/program.ts";
-import type { StoreLink } from "./faulty-store.ts";
+import type { CallHarm } from "../points/script.ts";
+import { suffer, type StoreLink } from "./faulty-store.ts";
 import { callFates } from "./plan.ts";
 import { brokenConnection, type SimDatabase, type SimTransaction } from "./sim-database.ts";
 
@@ -70,30 +71,50 @@ export function createFaultyTransactions(
       });
     });
 
+  /** What the script says becomes of it, if it says anything. */
+  const scriptedAt = (name: string): CallHarm | null => (world.nowMs < healAtMs ? link.scripted(name) : null);
+
+  const sendHarmed = <T>(harm: CallHarm, apply: () => T | Promise<T>): Promise<T> =>
+    new Promise((resolve, reject) => {
+      suffer(
+        link,
+        harm,
+        async () => apply(),
+        (fate, changed) => void send(fate, changed).then(resolve, reject),
+      );
+    });
+
   /** The fence may come late, more often than others do: that is what it is for. */
   const drawAtFence = (): Fate =>
     world.nowMs < healAtMs && plan.calls.delayed > 0 && rng.chance(0.3) ? "delayed" : draw(false);
 
   /** A connection that breaks in the middle takes its transaction along. */
   const state = <T>(
+    name: string,
     handle: Transaction,
     apply: (tx: SimTransaction) => T,
-    fate = draw(false),
+    drawFate = (): Fate => draw(false),
   ): Promise<T> => {
+    const applied = (): T => {
+      const tx = open.get(handle);
+      if (tx === undefined) throw brokenConnection();
+      return apply(tx);
+    };
+    const harm = scriptedAt(name);
+    if (harm !== null && harm !== "dropped" && harm !== "unanswered") return sendHarmed(harm, applied);
+    const fate = harm ?? drawFate();
     if (fate === "dropped" || fate === "unanswered" || fate === "overtaken") {
       landed("connection lost in a transaction");
       return send("dropped", () => {
         throw brokenConnection();
       });
     }
-    return send(fate, () => {
-      const tx = open.get(handle);
-      if (tx === undefined) throw brokenConnection();
-      return apply(tx);
-    });
+    return send(fate, applied);
   };
 
   const commit = (tx: SimTransaction): Promise<void> => {
+    const harm = scriptedAt("COMMIT");
+    if (harm !== null) return sendHarmed(harm, () => tx.commit());
     const fate = draw(true);
     if (fate !== "fine") landed(`COMMIT ${fate}`);
     return send(fate, () => {
@@ -115,9 +136,9 @@ export function createFaultyTransactions(
     };
 
   const completions: Completions = {
-    takeOver: (handle, id) => state(handle, (tx) => tx.takeOver(id)),
+    takeOver: (handle, id) => state("transaction takeOver", handle, (tx) => tx.takeOver(id)),
     complete: (handle, id, isFirst, result) =>
-      state(handle, (tx) => tx.complete(id, isFirst, result), drawAtFence()),
+      state("transaction complete", handle, (tx) => tx.complete(id, isFirst, result), drawAtFence),
   };
 
   const transactorOf = (database: Database): Transactor<Handle> => ({
@@ -130,9 +151,9 @@ export function createFaultyTransactions(
   return {
     holder: {
       own: transactorOf("own"),
-      open: (handle, token, lease) => state(handle, (tx) => tx.open(token, lease)),
+      open: (handle, token, lease) => state("transaction open", handle, (tx) => tx.open(token, lease)),
       record: (handle, token, lease, event) =>
-        state(handle, (tx) => tx.record(token, lease, event), drawAtFence()),
+        state("transaction record", handle, (tx) => tx.record(token, lease, event), drawAtFence),
     },
     transactorOf,
   };

@@ -63,6 +63,8 @@ export const crashPoints: readonly CrashPoint[] = [
   "claim.answered",
   "step.before",
   "step.after",
+  "undo.before",
+  "undo.after",
   "record.before",
   "record.after",
   "park.before",
@@ -75,7 +77,7 @@ export const crashPoints: readonly CrashPoint[] = [
 ];
 
 /** Those that a holder passes between two steps of a run: fencing is for these. */
-const holdersPoints = crashPoints.filter((point) => /^(step|record|park|end|cancel)/.test(point));
+const holdersPoints = crashPoints.filter((point) => /^(step|undo|record|park|end|cancel)/.test(point));
 
 /**
  * Draws a plan. Each fault is absent from about half the plans: what one fault hides, a schedule without it shows.

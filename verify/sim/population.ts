@@ -3,6 +3,7 @@ import type { Log } from "../../packages/pawl/src/core/log.ts";
 import type { Store } from "../../packages/pawl/src/store/store.ts";
 import { createProgramWorkflows, type ProgramHost } from "../gen/program-workflow.ts";
 import type { Recorder } from "../hist/record.ts";
+import type { Script } from "../points/script.ts";
 import type { ClientProcess } from "./client-port.ts";
 import { createSimClient } from "./client-process.ts";
 import { createFaultyStore, type StoreLink } from "./faulty-store.ts";
@@ -21,6 +22,7 @@ export interface PopulationParts {
   readonly rng: Rng;
   readonly plan: Plan;
   readonly healAtMs: number;
+  readonly script?: Script | undefined;
   readonly recorder: Recorder;
   /** The store as this process's calls reach it. */
   readonly storeFor: (process: string) => Store;
@@ -30,6 +32,9 @@ export interface PopulationParts {
   /** Something happened in a process that should never happen. */
   readonly unforeseen: (what: string, error: unknown) => void;
 }
+
+/** For how many leases a process is paused where the script says so: others take over, and it comes back meanwhile. */
+const longerThanLease = 1.7;
 
 /** The processes of a world: workers and clients, each with its nemesis. */
 export class Population {
@@ -66,6 +71,9 @@ export class Population {
     const { point, atPoint, pointRate } = plan.processes;
     const chance = rng.fork(`${name} point`);
     const reach = (reached: CrashPoint): void => {
+      const harm = world.nowMs < healAtMs ? (this.#parts.script?.atPoint(reached) ?? null) : null;
+      if (harm === "crash") nemesis.kill(`crash at ${reached}`);
+      if (harm === "pause") nemesis.pause(`pause at ${reached}`, longerThanLease * plan.leaseMs);
       if (reached !== point || world.nowMs >= healAtMs || !chance.chance(pointRate)) return;
       if (atPoint === "crash") nemesis.kill(`crash at ${point}`);
       else nemesis.pause(`pause at ${point}`, plan.leaseMs * chance.between(1, 4));
@@ -130,18 +138,24 @@ export class Population {
 
   #haunt<L extends Life>(name: string, start: (seams: ProcessSeams) => L): Nemesis<L> {
     const { world, rng, plan, healAtMs, landed } = this.#parts;
-    return new Nemesis({
+    const link = {
+      crash: () => nemesis.kill("kill"),
+      pause: () => nemesis.pause("pause longer than a lease", longerThanLease * plan.leaseMs),
+    };
+    const nemesis = new Nemesis({
       world,
       rng: rng.fork(name),
       plan,
       healAtMs,
       landed: (kind) => landed(name, kind),
-      start: (number) => start(this.#startProcess(`${name}.${number}`)),
+      start: (number) => start(this.#startProcess(`${name}.${number}`, link)),
     });
+    return nemesis;
   }
 
-  #startProcess(name: string): ProcessSeams {
-    const { world, plan, healAtMs, recorder, landed } = this.#parts;
+  #startProcess(name: string, harms: Pick<StoreLink, "crash" | "pause">): ProcessSeams {
+    const { world, plan, healAtMs, recorder, landed, script } = this.#parts;
+    const role = name.startsWith("w") ? "worker" : "client";
     const rng = this.#parts.rng.fork(name);
     const process = new SimProcess(name, world, {
       skewMs: rng.between(-plan.skewMs, plan.skewMs),
@@ -156,6 +170,8 @@ export class Population {
       plan,
       healAtMs,
       landed: (kind) => landed(name, kind),
+      scripted: (call: string) => script?.atCall(role, call) ?? null,
+      ...harms,
     };
     const store = createFaultyStore(reliable, { ...link, rng: rng.fork("link") });
     const transactions = createFaultyTransactions(this.#parts.database, reliable, {

@@ -15,6 +15,7 @@ import { checkHistory } from "../hist/check.ts";
 import { observeStore, type StoreObserver } from "../hist/observe-store.ts";
 import { Recorder } from "../hist/record.ts";
 import { Verdict, type Violation } from "../hist/verdict.ts";
+import type { Script } from "../points/script.ts";
 import { Callers } from "./callers.ts";
 import { Ledger } from "./ledger.ts";
 import { drawPlan, type Plan } from "./plan.ts";
@@ -32,6 +33,10 @@ export interface ScheduleOptions {
   readonly tracing?: boolean;
   /** Puts a mistake into the store, to see whether it is found out. */
   readonly spoil?: Spoil;
+  /** Changes what was drawn. */
+  readonly plan?: (drawn: Plan) => Plan;
+  /** Makes things go wrong beside what the plan says. */
+  readonly script?: Script;
 }
 
 export interface ScheduleResult {
@@ -70,8 +75,9 @@ class Schedule {
   readonly #landed: Tally = new Map();
   readonly #unforeseen = new Verdict();
 
-  constructor(rng: Rng, { tracing = false, spoil = (store) => store }: ScheduleOptions) {
-    const plan = (this.#plan = drawPlan(rng.fork("plan")));
+  constructor(rng: Rng, options: ScheduleOptions) {
+    const { tracing = false, spoil = (store) => store, plan: change = (drawn) => drawn, script } = options;
+    const plan = (this.#plan = change(drawPlan(rng.fork("plan"))));
     const limits = {
       leaseMs: plan.leaseMs,
       size: plan.programSize,
@@ -107,7 +113,7 @@ class Schedule {
       signalsOf: (path) => scenario.signals.get(path) ?? new Map(),
       mayStop: scenario.mayStop || plan.crashLimit < 100,
     };
-    const population = (this.#population = this.#populate(rng, state));
+    const population = (this.#population = this.#populate(rng, state, script));
     this.#callers = new Callers({
       world,
       plan,
@@ -159,13 +165,14 @@ class Schedule {
     };
   }
 
-  #populate(rng: Rng, state: State): Population {
+  #populate(rng: Rng, state: State, script: Script | undefined): Population {
     const ledger = new Ledger(this.#recorder);
     return new Population({
       world: this.#world,
       rng,
       plan: this.#plan,
       healAtMs: this.#healAtMs,
+      script,
       recorder: this.#recorder,
       storeFor: (process) => this.#storeFor(process),
       database: new SimDatabase(this.#recorder, state),

@@ -1,7 +1,7 @@
 import { fork } from "node:child_process";
 import { provesNothing, type Stage, type StageFailure, type StageReport } from "../stage.ts";
 import type { BatchReport } from "./batch.ts";
-import { bundleShare } from "./bundle.ts";
+import { bundle } from "./bundle.ts";
 import { runSchedule } from "./schedule.ts";
 import { count, faultKinds, operationKinds, type Tally } from "./tally.ts";
 
@@ -23,14 +23,14 @@ async function repeat(seed: string): Promise<StageReport> {
 }
 
 async function simulate(seed: string, seconds: number): Promise<StageReport> {
-  const bundle = await bundleShare();
+  const main = await bundle(new URL("batch-main.ts", import.meta.url));
   try {
     const shares = Array.from({ length: processes }, (_, index) =>
-      forkShare(bundle.path, `${seed}.${index}`, seconds),
+      forkShare(main.path, `${seed}.${index}`, seconds),
     );
     return summarise(await Promise.all(shares));
   } finally {
-    await bundle.remove();
+    await main.remove();
   }
 }
 

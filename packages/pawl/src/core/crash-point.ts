@@ -3,6 +3,8 @@ export type CrashPoint =
   | "claim.answered"
   | "step.before"
   | "step.after"
+  | "undo.before"
+  | "undo.after"
   | "record.before"
   | "record.after"
   | "park.before"

@@ -395,7 +395,7 @@ export function createSteps(parts: StepsParts): Steps {
     giveUp: () => running.clear(),
     async callUndo(key, number, call) {
       const name = `undo ${key}`;
-      probe("step.before");
+      probe("undo.before");
       holding.assertHeld();
       const beganAt = holding.time.estimate();
       const execution: Execution = { key: name, beganAt, since: clock.now(), attempt: null, progress: null };
@@ -413,7 +413,7 @@ export function createSteps(parts: StepsParts): Steps {
       execution.attempt = beginAttempt({ ...given, stream, log, timers, progressed: () => {} });
       const end = await execution.attempt.ended;
       leave(execution);
-      probe("step.after");
+      probe("undo.after");
       return end;
     },
   };

@@ -1,0 +1,5 @@
+import { runShare, type ShareTask } from "./share.ts";
+
+process.once("message", (task) => {
+  void runShare(task as ShareTask).then((report) => process.send?.(report, () => process.disconnect()));
+});
