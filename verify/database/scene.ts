@@ -28,6 +28,8 @@ export class Props implements AsyncDisposable {
     this.url = url;
     this.pool = new pg.Pool({ connectionString: url, max: 4 });
     this.pool.on("error", () => {});
+    // One that a scene has been given up with is lent when the server stops.
+    this.pool.on("connect", (client) => client.on("error", () => {}));
     this.pawl = this.connect();
   }
 
