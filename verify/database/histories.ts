@@ -25,7 +25,7 @@ const longHistory: Scene = {
     // Nothing is kept in memory: the next to take the run reads what happened before.
     await props.pawl.worker({ workflows: [collect], stickyRuns: 0 }).start();
     const run = await props.pawl.start(collect);
-    await comesTrue(async () => (await run.status()) === "waiting", 10_000);
+    await comesTrue(async () => (await run.status()) === "waiting", 20_000);
     await run.signal("go");
     const characters = await within(run.result());
     if (characters !== steps * megabyte.length || called.length !== steps)

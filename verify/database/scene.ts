@@ -28,6 +28,8 @@ export class Props implements AsyncDisposable {
     this.url = url;
     this.pool = new pg.Pool({ connectionString: url, max: 4 });
     this.pool.on("error", () => {});
+    // One that a scene has been given up with is lent when the server stops.
+    this.pool.on("connect", (client) => client.on("error", () => {}));
     this.pawl = this.connect();
   }
 
@@ -70,15 +72,19 @@ export class Props implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const resource of this.#owned.toReversed()) await resource[Symbol.asyncDispose]();
-    await this.pool.end();
+    // A scene that was given up holds on to connections, which would be waited for.
+    for (const resource of this.#owned.toReversed())
+      await within(Promise.resolve(resource[Symbol.asyncDispose]()), longestClosingMs);
+    await within(this.pool.end(), longestClosingMs);
   }
 }
+
+const longestClosingMs = 3_000;
 
 /** Whether it comes true within this time. */
 export async function comesTrue(
   isTrue: () => boolean | Promise<boolean>,
-  withinMs = 5_000,
+  withinMs = 15_000,
 ): Promise<boolean> {
   const giveUpAt = performance.now() + withinMs;
   while (!(await isTrue())) {
@@ -89,7 +95,7 @@ export async function comesTrue(
 }
 
 /** What a run, or anything, comes to within this time; null if it takes longer. What it fails with counts, too. */
-export function within<Value>(promise: Promise<Value>, ms = 6_000): Promise<Value | Error | null> {
+export function within<Value>(promise: Promise<Value>, ms = 20_000): Promise<Value | Error | null> {
   const ended = promise.catch((error: unknown) =>
     error instanceof Error ? error : new Error(String(error)),
   );

@@ -7,6 +7,7 @@ import { histories } from "./histories.ts";
 import { lostAnswers } from "./lost-answers.ts";
 import { Props, within, type Scene } from "./scene.ts";
 import { showing } from "./showing.ts";
+import { storms } from "./storms.ts";
 import { times } from "./times.ts";
 import { roundTrips } from "./values.ts";
 
@@ -18,10 +19,11 @@ const all: readonly Scene[] = [
   ...histories,
   ...showing,
   ...roundTrips,
+  ...storms,
 ];
 /** Far from UTC, and half an hour off: what is read in local time shows. */
 const timeZone = "Australia/Lord_Howe";
-const longestMs = 15_000;
+const longestMs = 60_000;
 
 /** What a real database does and chance would seldom bring about: each once, as it must come out. */
 export const database: Stage = {

@@ -38,7 +38,7 @@ const roundTrip: Scene = {
       values.map(async (value, index) => {
         const run = await props.pawl.start(echo, value);
         await run.signal("value", value);
-        const output = await within(run.result(), 10_000);
+        const output = await within(run.result(), 30_000);
         if (!isDeepStrictEqual(output, { committed: value, signalled: value }))
           report("I15", `value ${index} came back as another`, inspect(output));
       }),

@@ -1,6 +1,7 @@
 import { PrivateServer } from "pawl-test-support/private-server";
 import type { Violation } from "../hist/verdict.ts";
 import { provesNothing, type Stage, type StageFailure, type StageReport } from "../stage.ts";
+import { playClosePairs } from "./close-pairs.ts";
 import { playEpisode, shrink, type Episode } from "./episode.ts";
 import { createHeldStore } from "./held-store.ts";
 import { Match, pairEnds } from "./match.ts";
@@ -36,6 +37,13 @@ export const differential: Stage = {
     const url = await server.createDatabase("differential");
     if (isRepeat) return await withMatches(url, 1, (matches) => compare(matches, [seed]));
     return await withMatches(url, matchesAtOnce, async (matches) => {
+      const close = await playClosePairs(matches);
+      if (close !== null)
+        return {
+          landed: new Map(),
+          figures: [],
+          failures: [{ violations: [violationOf(close)], seed: null }],
+        };
       const tally = createTally();
       const isEnough = (): boolean => tally.operations >= leastOperations && tally.missing().length === 0;
       const seeds = seedsWhile(seed, () => elapsed() < (isEnough() ? seconds : patience * seconds));

@@ -48,9 +48,9 @@ export async function runMutants({ names, ...terms }: MutantTerms): Promise<bool
 }
 
 function fateOf(mutant: Mutant, { findings, seconds, fault }: Verdict): Fate {
-  // An engine that does not even start shows nothing of the harness.
-  if (fault !== null) throw new Error(`${mutant.name} was not judged. ${fault}`);
-  const last = findings.at(-1);
+  // An engine that does not even start shows nothing of the harness, nor does a harness that comes to no end.
+  if (fault !== null) console.error(`${mutant.name} was not judged. ${fault}`);
+  const last = fault === null ? findings.at(-1) : undefined;
   const broken = (last?.violations ?? []).filter(isBroken);
   const invariants = [...new Set(broken.map(({ invariant }) => invariant))];
   return {
