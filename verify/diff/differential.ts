@@ -1,4 +1,5 @@
 import { PrivateServer } from "pawl-test-support/private-server";
+import pg from "pg";
 import type { Violation } from "../hist/verdict.ts";
 import { provesNothing, type Stage, type StageFailure, type StageReport } from "../stage.ts";
 import { playClosePairs } from "./close-pairs.ts";
@@ -36,7 +37,7 @@ export const differential: Stage = {
     await using server = await PrivateServer.start(settings);
     const url = await server.createDatabase("differential");
     if (isRepeat) return await withMatches(url, 1, (matches) => compare(matches, [seed]));
-    return await withMatches(url, matchesAtOnce, async (matches) => {
+    const report = await withMatches(url, matchesAtOnce, async (matches) => {
       const close = await playClosePairs(matches);
       if (close !== null)
         return {
@@ -52,8 +53,22 @@ export const differential: Stage = {
       const rate = `${tally.operations} operations, ${(tally.operations / elapsed()).toFixed(0)} a second.`;
       return { ...report, failures, figures: [rate, ...report.figures] };
     });
+    const deadlocks = await countDeadlocks(url);
+    if (deadlocks === 0) return report;
+    const violation = { invariant: "I17", says: `Postgres ended ${deadlocks} deadlocks`, witness: [] };
+    return { ...report, failures: [...report.failures, { violations: [violation], seed: null }] };
   },
 };
+
+/** Our own statements never block each other for good. Connections tell when they end. */
+async function countDeadlocks(url: string): Promise<number> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const text = "select deadlocks::integer from pg_stat_database where datname = current_database()";
+  const { rows } = await client.query<{ deadlocks: number }>(text);
+  await client.end();
+  return rows[0]?.deadlocks ?? 0;
+}
 
 function* seedsWhile(base: string, isWanted: () => boolean): Generator<string> {
   for (let episode = 1; isWanted(); episode++) yield `${base}.${episode}`;

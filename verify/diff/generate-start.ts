@@ -26,9 +26,17 @@ export function generateStart(known: Knowledge): Operation {
   const isRepeated = starts.length > 0 && dice.chance(0.15);
   const runs = isRepeated
     ? dice.some(starts, 3)
-    : Array.from({ length: dice.between(1, 3) }, () => generateRun(known));
+    : Array.from({ length: dice.between(1, 3) }, () => generateRun(known, drawTwin(known)));
   if (runs.length === 0 || dice.chance(0.7)) return { kind: "createRuns", calls: [[runs]] };
   return { kind: "createRuns", calls: runs.map((run) => [[run]]) };
+}
+
+/** Now and then what makes a run equal to another, whose key it has. */
+function drawTwin({ dice, starts }: Knowledge): Partial<NewRun> {
+  const keyed = starts.filter(({ key }) => key !== null);
+  if (keyed.length === 0 || !dice.chance(0.1)) return {};
+  const { key, workflow, version, input } = dice.pick(keyed);
+  return { key, workflow, version, input, mustBeNew: false };
 }
 
 export function generateRun(known: Knowledge, more: Partial<NewRun> = {}): NewRun {

@@ -22,6 +22,10 @@ export function generateWorkerOperation(known: Knowledge): Operation {
     };
     return { kind: "registerWorker", calls: [[worker]] };
   }
+  // Before it is heard again: its runs are recovered, and may fail.
+  const isOverdue = living.some(({ heardAt, leaseMs: ms }) => heardAt + ms <= now);
+  if (isOverdue && dice.chance(0.5))
+    return { kind: "sweep", calls: [[{ limit: sweepLimit(known), after: null }]] };
   const roll = dice.next();
   const workerId = roll < 0.03 ? known.nextId() : dice.pick(dice.chance(0.1) ? snapshot.workers : living).id;
   if (roll < 0.55) return { kind: "claimRuns", calls: [[generateClaim(known, workerId)]] };
@@ -43,7 +47,7 @@ function generateClaim({ dice, marks }: Knowledge, workerId: string): ClaimReque
   const after = dice.chance(0.1) && marks.length > 0 ? dice.pick(marks) : null;
   const lanes = ["a", "b"].flatMap((queue) =>
     ["w", "v"].flatMap((workflow) =>
-      [1, 2].map((version) => ({ queue, workflow, version, after, crashLimit: dice.pick([0, 1, 3, 3, 3]) })),
+      [1, 2].map((version) => ({ queue, workflow, version, after, crashLimit: dice.pick([0, 1, 1, 1, 3]) })),
     ),
   );
   return {

@@ -21,7 +21,7 @@ export function generateOperation(known: Knowledge): Operation {
   if (roll < 0.75) return generateTelling(known);
   if (roll < 0.83) return generateOperating(known);
   if (roll < 0.87) return { kind: "wakeDue", calls: [[dueLimit(known)]] };
-  if (roll < 0.92) return { kind: "advance", ms: dice.pick([1, 1, 100, 1_000, 5_000, 16_000]) };
+  if (roll < 0.92) return { kind: "advance", ms: dice.pick([1, 100, 1_000, 5_000, 16_000, 16_000]) };
   if (roll < 0.94) return { kind: "setQueuePaused", queue: dice.pick(["a", "b"]), paused: dice.chance(0.4) };
   return generateReading(known);
 }
@@ -35,7 +35,7 @@ function dueLimit({ dice, snapshot, now }: Knowledge): number {
 
 function generateReading({ dice, snapshot }: Knowledge): Operation {
   const ids = [missingId, ...snapshot.runs.map(({ id }) => id)];
-  switch (dice.between(0, 9)) {
+  switch (dice.between(0, 10)) {
     case 8:
       return { kind: "readPublished", calls: [[dice.pick(ids), dice.pick([null, "k", "l"])]] };
     case 9: {
@@ -79,9 +79,9 @@ function generateReading({ dice, snapshot }: Knowledge): Operation {
     case 5:
       return { kind: "countRuns", calls: [[1_000]] };
     case 6:
-      return dice.chance(0.5)
-        ? { kind: "readBacklog", calls: [[1_000]] }
-        : { kind: "findKey", calls: [[dice.pick(["k", "l", "m", "none"])]] };
+      return { kind: "readBacklog", calls: [[1_000]] };
+    case 10:
+      return { kind: "findKey", calls: [[dice.pick(["k", "l", "m", "none"])]] };
     default:
       return { kind: "getRun", calls: dice.some(ids).map((id) => [id]) };
   }

@@ -42,7 +42,7 @@ export async function createHeldStore(databaseUrl: string, number: number): Prom
 
   const countWaiting = async (): Promise<number> => {
     const text = `select count(*)::integer as waiting from pg_stat_activity
-                   where wait_event_type = 'Lock' and application_name = '${schema}'`;
+                   where wait_event in ('transactionid', 'tuple', 'advisory') and application_name = '${schema}'`;
     const { rows } = await observer.query<{ waiting: number }>({ name: "waiting", text });
     return rows[0]?.waiting ?? 0;
   };

@@ -7,7 +7,7 @@ import { describeViolation } from "../hist/verdict.ts";
 import { checkSoundness } from "./check-soundness.ts";
 import type { HeldStore } from "./held-store.ts";
 import { apply, type Operation } from "./operation.ts";
-import { isSkipping } from "./pair-rules.ts";
+import { isSkipping, mayWait } from "./pair-rules.ts";
 
 type Answers = readonly unknown[];
 
@@ -98,6 +98,8 @@ export class Match {
     const both = await this.#held.applyBoth(first, second);
     if (both.hasWaited) this.#count("the second waited");
     const answers = [both.first, both.second];
+    if (both.hasWaited && !mayWait(first, second))
+      return { difference: `${second.kind} waited for ${first.kind}`, answers, state: null };
     const outcome = { answers, snapshot: await this.#held.harness.snapshot() };
     // Nearly always it is so: no need of another store.
     const inOrder = await this.#carryOut(this.#memory, turn, [first, second]);

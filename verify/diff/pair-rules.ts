@@ -39,35 +39,47 @@ export function isSkipping({ kind }: Operation): boolean {
   return skipping.has(kind);
 }
 
-/** Two operations that have to do with each other, more often than not. */
+/** What claims or wakes passes over what others hold; only its own worker's row may keep a claim waiting. */
+export function mayWait(first: Operation, second: Operation): boolean {
+  if (second.kind === "wakeDue") return false;
+  if (second.kind !== "claimRuns") return true;
+  return ["claimRuns", "heartbeat", "retireWorker", "registerWorker", "sweep"].includes(first.kind);
+}
+
+/** Two operations on one run, or on it and its kin. */
 export function generatePair(known: Knowledge): readonly [Operation, Operation] {
-  const runs = new Set(known.snapshot.runs.map(({ id }) => id));
-  const first = draw(known, ({ kind }) => kind !== "insertMessage");
-  const concerned = idsIn(first, runs);
-  const prefersSkipping = known.dice.chance(0.3);
+  const concerned = drawKin(known);
   const isNear = (operation: Operation): boolean =>
-    prefersSkipping ? isSkipping(operation) : [...idsIn(operation, runs)].some((id) => concerned.has(id));
-  return [
-    first,
-    draw(
-      known,
-      (operation) =>
-        isNear(operation) && !isPassedOnLater(first, operation) && !isContradiction(first, operation),
-    ),
-  ];
+    isSkipping(operation) ? known.dice.chance(0.2) : mentions(operation, concerned);
+  const first = draw(known, (operation) => operation.kind !== "insertMessage" && isNear(operation));
+  const mayFollow = (operation: Operation): boolean =>
+    !isPassedOnLater(first, operation) && !isContradiction(first, operation);
+  return [first, draw(known, (operation) => isNear(operation) && mayFollow(operation))];
 }
 
-/** Of the first few that come to mind, one that may be part of a pair, and is wanted if possible. */
+/** A run, mostly one that is held, its parent and its children. */
+function drawKin({ dice, snapshot }: Knowledge): ReadonlySet<string> {
+  const live = snapshot.runs.filter(({ status }) => status === null);
+  const held = live.filter(({ id }) => snapshot.lease.some(({ runId }) => runId === id));
+  const from = held.length > 0 && dice.chance(0.7) ? held : live;
+  if (from.length === 0) return new Set();
+  const { id, parentId } = dice.pick(from);
+  const children = live.filter((run) => run.parentId === id).map((run) => run.id);
+  return new Set([id, ...(parentId === null ? [] : [parentId]), ...children]);
+}
+
+/** Of the first few that come to mind, one that may be part of a pair, and is wanted. */
 function draw(known: Knowledge, isWanted: (operation: Operation) => boolean): Operation {
-  const drawn = Array.from({ length: 12 }, () => generateOperation(known)).filter(({ kind }) =>
-    fit.has(kind),
-  );
-  return drawn.find(isWanted) ?? { kind: "wakeDue", calls: [[100]] };
+  for (let tries = 0; tries < 40; tries++) {
+    const operation = generateOperation(known);
+    if (fit.has(operation.kind) && isWanted(operation)) return operation;
+  }
+  return { kind: "wakeDue", calls: [[100]] };
 }
 
-function idsIn(operation: Operation, known: ReadonlySet<string>): ReadonlySet<string> {
-  const ids = JSON.stringify(operation).match(/[0-9a-f]{8}-[0-9a-f-]{27}/g) ?? [];
-  return new Set(ids.filter((id) => known.has(id)));
+function mentions(operation: Operation, ids: ReadonlySet<string>): boolean {
+  const found = JSON.stringify(operation).match(/[0-9a-f]{8}-[0-9a-f-]{27}/g) ?? [];
+  return found.some((id) => ids.has(id));
 }
 
 /**
