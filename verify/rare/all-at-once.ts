@@ -1,4 +1,3 @@
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { checkAcknowledged, checkGround } from "../scenes/check-ground.ts";
@@ -45,7 +44,7 @@ export const serverAway: Scene = {
     const hands = await Promise.all([ground.hire(), ground.hire()]);
     const load = new Load(ground.pawl, 10);
     await pause(1_000);
-    const before = await Promise.all(hands.map(residentMegabytes));
+    const before = await Promise.all(hands.map((hand) => hand.residentMegabytes()));
     const awaySeconds = isLong ? 600 : 12;
     await ground.server.whileDown(() => pause(awaySeconds * 1_000));
     landed("second without a server", awaySeconds);
@@ -57,7 +56,7 @@ export const serverAway: Scene = {
       30_000,
     );
     const backMs = Math.round(performance.now() - backAt);
-    const after = await Promise.all(hands.map(residentMegabytes));
+    const after = await Promise.all(hands.map((hand) => hand.residentMegabytes()));
     await load.end();
     const drainMs = await ground.drain();
     await checkAcknowledged(ground, report, load.started);
@@ -70,9 +69,3 @@ export const serverAway: Scene = {
     if (hands.some(({ isAlive }) => !isAlive)) report("I19", "a worker did not outlive the server's absence");
   },
 };
-
-/** 0 where the system does not tell. */
-async function residentMegabytes({ pid }: Hand): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "");
-  return Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1_024);
-}

@@ -1,5 +1,6 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { WorkerOptions } from "../../packages/pawl/src/index.ts";
@@ -63,6 +64,12 @@ export class Hand implements AsyncDisposable {
 
   get isAlive(): boolean {
     return this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  /** The memory it has; 0 where the system does not tell. */
+  async residentMegabytes(): Promise<number> {
+    const status = await readFile(`/proc/${this.pid}/status`, "utf8").catch(() => "");
+    return Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1_024);
   }
 
   /** Resolves when it takes runs. */

@@ -3,9 +3,8 @@ import { checkAcknowledged, checkGround } from "../scenes/check-ground.ts";
 import { Ground } from "../scenes/ground.ts";
 import { Load } from "../scenes/load.ts";
 import type { Scene } from "../scenes/scene.ts";
-import { chain } from "../scenes/workflows.ts";
-
-const hotTables = ["ready", "lease", "parked"] as const;
+import { drainRate } from "./drain-rate.ts";
+import { hotTables, isSwollen, kilobytes, sizeOf } from "./hot-tables.ts";
 
 /** Somebody keeps a snapshot open for long: dead rows cannot be removed. Work goes on as fast, and the space comes back. */
 export const heldSnapshot: Scene = {
@@ -61,26 +60,12 @@ export const heldSnapshot: Scene = {
     );
     if (during < 0.9 * before)
       report("I21", `${before.toFixed(0)} runs/s became ${during.toFixed(0)} under a held snapshot`);
-    // An index keeps its pages and uses them again; the least that is worth speaking of is a few hundred pages.
-    const bound = 3 * Math.max(live.tables + live.indexes, 2 * 1024 * 1024);
-    if (after.tables + after.indexes > bound)
+    if (isSwollen(after, live))
       report("I21", "hot tables keep the space that dead rows took", { swollen, after, live });
     await checkAcknowledged(ground, report, load.started);
     await checkGround(ground, report);
   },
 };
-
-/** Runs a second, with more of them waiting than can be taken. */
-async function drainRate(ground: Ground): Promise<number> {
-  const items = Array.from({ length: 500 }, () => ({ input: { steps: 3, stepMs: 0 } }));
-  let ms = 0;
-  // The first time plans are made, and connections.
-  for (let round = 0; round < 2; round++) {
-    await ground.pawl.startMany(chain, items);
-    ms = await ground.drain(120_000);
-  }
-  return (1_000 * items.length) / ms;
-}
 
 /** Reads all hot tables again and again, each time in one long transaction. Answers how often. */
 async function scan(ground: Ground, signal: AbortSignal): Promise<number> {
@@ -100,22 +85,3 @@ async function scan(ground: Ground, signal: AbortSignal): Promise<number> {
 }
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
-
-interface Size {
-  readonly tables: number;
-  readonly indexes: number;
-}
-
-async function sizeOf(ground: Ground): Promise<Size> {
-  const { rows } = await ground.pool.query<{ tables: number; indexes: number }>(
-    `select sum(pg_table_size(c.oid))::float8 as tables, sum(pg_indexes_size(c.oid))::float8 as indexes
-       from pg_class c join pg_namespace n on n.oid = c.relnamespace
-      where n.nspname = 'pawl' and c.relname = any ($1)`,
-    [hotTables],
-  );
-  return rows[0]!;
-}
-
-function kilobytes(bytes: number): number {
-  return Math.round(bytes / 1_024);
-}

@@ -3,11 +3,13 @@ import { backlog, sameSecond } from "./backlog.ts";
 import { diskFull } from "./disk-full.ts";
 import { heldSnapshot } from "./held-snapshot.ts";
 import { idlePolling } from "./idle.ts";
+import { overload } from "./overload.ts";
 import { outOfMemory, poisonRuns } from "./poison.ts";
 
 /** Space, load, and what lies in the way. */
 export const space = createSceneStage("space", [
   heldSnapshot,
+  overload,
   backlog,
   sameSecond,
   idlePolling,
