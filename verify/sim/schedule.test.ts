@@ -6,7 +6,7 @@ import { runSchedule } from "./schedule.ts";
 import { spoilRuntime } from "./spoiled-runtime.ts";
 
 /** A mutant that survives this many schedules is not found. */
-const mostSchedules = 4_000;
+const mostSchedules = 8_000;
 
 test("some hundred schedules keep every promise", async () => {
   for (let i = 0; i < 200; i++) {
@@ -47,7 +47,7 @@ test.each(mutants)(
     }
     expect.fail(`It survived ${mostSchedules} schedules.`);
   },
-  120_000,
+  240_000,
 );
 
 test.each(runtimeMutants)(
@@ -64,5 +64,5 @@ test.each(runtimeMutants)(
       await simulation.close();
     }
   },
-  120_000,
+  240_000,
 );
