@@ -7,7 +7,7 @@ import { runSchedule } from "./schedule.ts";
 import { spoilRuntime } from "./spoiled-runtime.ts";
 
 /** A mutant that survives this many schedules is not found. */
-const mostSchedules = 4_000;
+const mostSchedules = 8_000;
 
 test("some hundred schedules keep every promise", async () => {
   for (let i = 0; i < 200; i++) {
@@ -48,7 +48,7 @@ test.each(mutants)(
     }
     expect.fail(`It survived ${mostSchedules} schedules.`);
   },
-  120_000,
+  240_000,
 );
 
 test.each([...runtimeMutants, ...programMutants])(
@@ -65,5 +65,5 @@ test.each([...runtimeMutants, ...programMutants])(
       await simulation.close();
     }
   },
-  120_000,
+  240_000,
 );

@@ -40,7 +40,8 @@ async function simulate(seed: string, seconds: number): Promise<StageReport> {
 function forkShare(path: string, prefix: string, seconds: number): Promise<BatchReport> {
   return new Promise((resolve, reject) => {
     // What a schedule leaves behind dies young: with room for it, collecting it costs little.
-    const execArgv = ["--max-semi-space-size=64"];
+    // Compiled too early, code is soon compiled again: by threads that the other share's core would have to feed.
+    const execArgv = ["--max-semi-space-size=64", "--interrupt-budget=500000"];
     const child = fork(path, [prefix, String(seconds)], { execArgv });
     child.on("message", (report) => resolve(report as BatchReport));
     child.on("exit", (code) =>
