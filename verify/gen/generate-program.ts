@@ -26,7 +26,8 @@ export interface ProgramLimits {
   readonly attempts?: Attempts;
 }
 
-const stepNames = ["a", "b", "c"];
+/** Few, so that the same name occurs again. */
+export const stepNames = ["a", "b", "c"];
 
 /**
  * Draws a random program. Each chain has signals of its own, so that which wait gets which signal is never a race. Where

@@ -169,6 +169,8 @@ export function createFactCheck(
       case "record":
       case "park":
         return compare(entry, entry.facts, "a fact was accepted");
+      case "fork":
+        return compare(entry, entry.facts, "a fact was copied");
       case "load":
         return compare(entry, entry.facts, "a fact was read");
       case "end":

@@ -25,9 +25,14 @@ export function checkTimers(final: FinalState, report: Report): void {
 }
 
 /** I9, as the code sees it: what it waited for has passed since it, or an earlier execution, first asked. */
-export function createWaitCheck(report: Report): (entry: AskEntry | DeliveryEntry) => void {
+export function createWaitCheck(
+  final: FinalState,
+  report: Report,
+): (entry: AskEntry | DeliveryEntry) => void {
   const asked = new Map<string, AskEntry>();
   return (entry) => {
+    // Its source has waited for it.
+    if ((final.runs.get(entry.run)?.forkedFrom ?? null) !== null) return;
     const request = `${entry.run} ${entry.step}`;
     const first = asked.get(request);
     if (entry.by === "ask") {

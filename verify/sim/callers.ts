@@ -102,7 +102,7 @@ export class Callers {
   };
 
   async #start(program: Program, root: RootPlan): Promise<void> {
-    const { cancelAfterMs, terminateAfterMs, pause, reschedules, redrives } = root;
+    const { cancelAfterMs, terminateAfterMs, pause, reschedules, redrives, fork } = root;
     const answered = await this.#ensure(program, root);
     const run = answered?.run;
     if (run === undefined || run === null) return;
@@ -113,6 +113,8 @@ export class Callers {
     if (cancelAfterMs !== null)
       this.#later(cancelAfterMs, () => this.#tell("cancel", run, (port) => port.cancel(run)));
     if (terminateAfterMs !== null) this.#later(terminateAfterMs, () => this.#terminate(run));
+    if (fork !== null && program === root.program)
+      this.#later(fork.afterMs, () => this.#fork(run, fork.from, `fork of ${root.key}`));
     if (pause !== null) this.#later(pause.afterMs, () => this.#pause(run, pause.forMs));
     for (const plan of reschedules) this.#later(plan.afterMs, () => this.#reschedule(run, plan));
     for (const { when, afterMs } of redrives)
@@ -145,6 +147,14 @@ export class Callers {
       await port[op]();
       return {};
     });
+  }
+
+  async #fork(run: RunId, from: string, key: string): Promise<void> {
+    const answered = await this.#insist({ op: "fork", run, key, value: from }, async ({ port }) => {
+      const forked = await port.fork(run, from, key);
+      return forked === null ? { value: null } : { run: forked };
+    });
+    if (answered?.run !== undefined && answered.run !== null) this.#await(answered.run).catch(this.#complain);
   }
 
   async #startMany(batch: BatchPlan): Promise<void> {

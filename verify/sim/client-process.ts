@@ -62,6 +62,14 @@ export function createSimClient(
       const options = { ...told, key, input: program, ...optionsOf(terms, retryMs) };
       return (await client.signalOrStart(workflowOf(program.attempts), options)).id;
     },
+    async fork(run, from, key) {
+      try {
+        return (await client.fork(run, { from, key })).id;
+      } catch (error) {
+        if (PawlError.is(error, "INVALID_OPTION")) return null;
+        throw error;
+      }
+    },
     async cancelAll() {
       await client.cancelAll({});
     },

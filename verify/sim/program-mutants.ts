@@ -45,6 +45,13 @@ export const programMutants: readonly RuntimeMutant[] = [
     wrong: "if (next === null) return this.#live();",
   },
   {
+    name: "a fork forgets the last result that it should keep",
+    breaks: ["I14"],
+    file: "core/fork.ts",
+    right: "remembered.filter(({ seq, kind }) => seq < first.seq &&",
+    wrong: "remembered.filter(({ seq, kind }) => seq < first.seq - 1 &&",
+  },
+  {
     name: "a run that a signal starts does not get it",
     breaks: ["I1", "I17"],
     file: "memory/signal-or-start.ts",

@@ -76,6 +76,8 @@ export const operationKinds: readonly string[] = [
   "update of a run that ended first",
   "signalOrStart",
   "signalOrStart of a run that was there",
+  "fork",
+  "fork that kept a result",
   "cancelAll",
   "pauseAll",
   "resumeAll",
@@ -236,6 +238,10 @@ class CallerTally {
   see(entry: StoreEntry): void {
     if (entry.type === "fail") return this.#seeRefusal(entry);
     if (entry.op === "create") return this.#seeCreate(entry);
+    if (entry.op === "fork") {
+      this.#count("fork");
+      if (entry.facts.some(({ kind }) => kind === "step_completed")) this.#count("fork that kept a result");
+    }
     if (entry.op === "redrive") return this.#seeRedrive(entry.answers);
     if (entry.op === "reschedule") return this.#seeReschedule(entry);
     if (entry.op === "terminate") {

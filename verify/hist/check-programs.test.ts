@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { SnapshotEvent, StoreSnapshot } from "../../packages/pawl/src/store/snapshot.ts";
 import { indexSnapshot } from "./check-facts.ts";
+import { createForkCheck } from "./check-forks.ts";
 import { createPatchCheck } from "./check-patches.ts";
 import { createShownCheck } from "./check-shown.ts";
 import { createUpdateCheck } from "./check-updates.ts";
@@ -16,7 +17,7 @@ import {
   storeEntry,
   worker,
 } from "./healthy-history.ts";
-import type { ClientEntry, PatchEntry } from "./record.ts";
+import type { ClientEntry, PatchEntry, RecordedFact, StepEntry } from "./record.ts";
 import { Verdict } from "./verdict.ts";
 
 function withState(snapshot: Partial<StoreSnapshot>, verdict: Verdict) {
@@ -191,5 +192,31 @@ test("I15: a value that was not published there, or is not the last, is noticed"
   expect(shownSays({ events }, seen(5, "p.2"), seen(40, "p.0"))).toEqual([
     "I15: under state somebody read what was not published there",
     "I15: under state somebody read what was not published there",
+  ]);
+});
+
+function forkSays(facts: readonly RecordedFact[], ...steps: readonly StepEntry[]): readonly string[] {
+  const verdict = new Verdict();
+  const check = createForkCheck(...withState({}, verdict));
+  check(storeEntry(40, { op: "fork", run: "fork", epoch: 0, source: run, facts }));
+  for (const entry of steps) check(entry);
+  return saidOf(verdict);
+}
+
+const kept = fact(2, "step_completed", "p.0#1");
+
+test("I14: a fork that forgets what its source had done is noticed, and one that knows more", () => {
+  const before = fact(1, "forked", { seq: 2 });
+  expect(forkSays([before, kept])).toEqual([]);
+  expect(forkSays([before])).toEqual(["I14: a fork forgot what its source had done"]);
+  expect(forkSays([fact(1, "forked", { seq: 1 }), kept])).toEqual([
+    "I14: a fork knows what its source did later",
+  ]);
+});
+
+test("I3: a fork that does again what its source had done is noticed", () => {
+  const again = stepEntry(50, { type: "invoke", run: "fork" });
+  expect(forkSays([fact(1, "forked", { seq: 2 }), kept], again)).toEqual([
+    "I3: a fork did again what its source had done",
   ]);
 });
