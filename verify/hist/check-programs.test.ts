@@ -17,7 +17,7 @@ import {
   storeEntry,
   worker,
 } from "./healthy-history.ts";
-import type { ClientEntry, PatchEntry, RecordedFact, StepEntry } from "./record.ts";
+import type { ClientEntry, PatchEntry, RecordedFact, StepEntry, StoreEntry } from "./record.ts";
 import { Verdict } from "./verdict.ts";
 
 function withState(snapshot: Partial<StoreSnapshot>, verdict: Verdict) {
@@ -54,19 +54,13 @@ test("I14: a side that nobody recorded binds nobody, but for the old one", () =>
 test("I14: code that fits and is blocked is noticed, and so is a step before the block", () => {
   const verdict = new Verdict();
   const check = createPatchCheck(verdict.report);
-  const block = (key: string) =>
-    storeEntry(9, {
-      op: "park",
-      run,
-      epoch: 1,
-      facts: [fact(2, "blocked", { expected: [{ key }] })],
-      outcome: "parked",
-    });
-  check(block("scope/new p.1/a"));
+  const park = (...facts: readonly RecordedFact[]): StoreEntry =>
+    storeEntry(9, { op: "park", run, epoch: 1, facts, outcome: "parked" });
+  check(park(patched, fact(3, "blocked")));
   expect(saidOf(verdict)).toEqual([]);
-  check(block("a"));
+  check({ ...park(fact(2, "blocked")), run: "other" } as StoreEntry);
   check(stepEntry(8, { type: "invoke" }));
-  check(block("new p.1/a"));
+  check(park(fact(3, "blocked")));
   expect(saidOf(verdict)).toEqual([
     "I14: a run is blocked by code that fits",
     "I14: code that does not fit its history executed a step",

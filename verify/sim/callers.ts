@@ -35,6 +35,9 @@ export interface CallersParts {
 /** Errors that decide a call: it was refused, and asking again would be too. */
 const refusals = ["KEY_CONFLICT", "RUN_ENDED", "RUN_BEGUN"] as const;
 
+/** How long after a lease has run out somebody else has taken the run. */
+const takeOverMs = 2_000;
+
 /** The store's time must tell two messages apart: they may come by way of two processes, and their order counts. */
 const leastGapMs = 1;
 
@@ -132,13 +135,17 @@ export class Callers {
     }));
   }
 
-  /** An earlier try may still come and pause what was resumed: it is resumed once more when none is on its way. */
+  /**
+   * Only what is paused by then is resumed: not what was held by somebody who died, and is paused later. So all are resumed once
+   * more, when others have taken that over and no earlier try is on its way.
+   */
   async #bulk({ kind, forMs }: BulkPlan): Promise<void> {
     await this.#all(kind);
     if (kind === "cancelAll") return;
     await this.#sleep(leastGapMs + forMs);
     await this.#all("resumeAll");
-    await this.#sleep(this.#allArrivedAtMs - this.#parts.world.nowMs);
+    const { plan, world } = this.#parts;
+    await this.#sleep(this.#allArrivedAtMs + 2 * plan.leaseMs + takeOverMs - world.nowMs);
     await this.#all("resumeAll");
   }
 
