@@ -272,6 +272,14 @@ function createPort(
       return handle.id;
     },
     redriveAll: () => Promise.reject(new Error("Others have runs here, too.")),
+    async fork(run, from, key) {
+      try {
+        return (await pawl.fork(run, { from, key })).id;
+      } catch (error) {
+        if (PawlError.is(error, "INVALID_OPTION")) return null;
+        throw error;
+      }
+    },
     cancelAll: () => Promise.reject(new Error("Others have runs here, too.")),
     pauseAll: () => Promise.reject(new Error("Others have runs here, too.")),
     resumeAll: () => Promise.reject(new Error("Others have runs here, too.")),

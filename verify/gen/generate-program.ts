@@ -26,7 +26,8 @@ export interface ProgramLimits {
   readonly attempts?: Attempts;
 }
 
-const stepNames = ["a", "b", "c"];
+/** Few, so that the same name occurs again. */
+export const stepNames = ["a", "b", "c"];
 
 /**
  * Draws a random program. Each chain has signals of its own, so that which wait gets which signal is never a race. Where
@@ -62,6 +63,7 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   /** A branch that wins in one attempt may lose in the next, which then has nothing to undo its steps with. */
   let raceDepth = 0;
   let isCatching = false;
+  let hasCaught = false;
 
   const drawChain = (depth: number, path: string, maxLength: number): Op[] => {
     const signals = [`${path}s${chainCount++}`, `${path}s${chainCount++}`];
@@ -134,6 +136,7 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   const drawTry = (depth: number, path: string): Op => {
     if (parallelDepth > 0 && repeats) return drawStep(path);
     isCatching = true;
+    hasCaught = true;
     const body = drawChain(depth - 1, `${path}t`, 3);
     isCatching = false;
     return { kind: "try", path, body };
@@ -183,8 +186,16 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     return { workMs: 0, timeoutMs: 1 + Math.floor(limiting.next() * 0.3 * limits.leaseMs) };
   };
 
-  const drawTransaction = (): Database | null =>
-    mayTransact && transacting.chance(0.8) ? transacting.pick(databases) : null;
+  /**
+   * Beyond a failure that is caught and tried again, names may be numbered otherwise: another database would give a step what
+   * one that nobody has recorded left there under its number.
+   */
+  const drawTransaction = (): Database | null => {
+    if (!mayTransact || !transacting.chance(0.8)) return null;
+    return transacting.pick(
+      repeats && hasCaught ? databases.filter((each) => each !== "foreign") : databases,
+    );
+  };
 
   const withOptions = (step: Pick<StepOp, "path" | "name" | "workMs" | "failures">): StepOp => {
     const transaction = drawTransaction();
@@ -221,6 +232,7 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
 
   /** A failure that is caught, and after it a step by the name of one that is not reached: what follows rests on the failure. */
   const drawCaught = (): Op[] => {
+    hasCaught = true;
     const [failing, next] = [rng.pick(stepNames), rng.pick(stepNames)];
     const draw = (path: string, name: string, failures: number): Op => {
       const workMs = Math.floor(rng.next() * 0.2 * limits.leaseMs);
@@ -300,7 +312,7 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   const isCaught = limits.mayRepeat && rng.chance(0.2);
   const isRaced = limits.depth > 1 && options.chance(0.15);
   const drawPlain = (): Op[] => (rng.chance(0.2) ? drawSteps() : drawChain(limits.depth, path, length));
-  const isPatched = mayPatch && patching.chance(0.6);
+  const isPatched = mayPatch && patching.chance(0.8);
   const isShowing = mayShow && showing.chance(0.5);
   const ops = isPatched
     ? drawPatched()

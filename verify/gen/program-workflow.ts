@@ -134,9 +134,6 @@ const updates: UpdateSchemas = {
   },
 };
 
-/** With this the scopes begin of what a change has brought. */
-export const newSide = "new";
-
 /** What becomes of a step that takes too long, or whose worker dies. */
 export const stepErrors = ["STEP_TIMED_OUT", "STEP_CRASHED"] as const;
 
@@ -302,7 +299,7 @@ async function interpret(
         // Each side has names of its own: nothing of one is taken for the other.
         const isNew = host.isChanged !== false && ctx.patch(op.path);
         if (host.isChanged !== false) host.patched?.(execution, op.path, isNew);
-        const side = `${isNew ? newSide : "old"} ${op.path}`;
+        const side = `${isNew ? "new" : "old"} ${op.path}`;
         return {
           isNew,
           values: await ctx.scope(side, (inner) => performChain(op.chains[isNew ? 1 : 0], inner)),

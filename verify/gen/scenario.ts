@@ -1,7 +1,15 @@
 import type { Rng } from "../sim/rng.ts";
 import type { SentSignals } from "./expect.ts";
-import { generateProgram, type ProgramLimits } from "./generate-program.ts";
-import { attemptChoices, chainOf, updateKinds, walk, type Attempts, type Program } from "./program.ts";
+import { generateProgram, stepNames, type ProgramLimits } from "./generate-program.ts";
+import {
+  attemptChoices,
+  chainOf,
+  updateKinds,
+  walk,
+  type Attempts,
+  type Op,
+  type Program,
+} from "./program.ts";
 
 /** What a start says of its run beside its program. Times are ms from the start; null: nothing is said. */
 export interface StartTerms {
@@ -38,6 +46,8 @@ export interface RedrivePlan {
   readonly afterMs: number;
   /** All runs that ended like it, not it alone. */
   readonly isForAll: boolean;
+  /** It begins anew, also if it has completed. */
+  readonly isFresh: boolean;
   /** How long after that it is terminated, if it is. */
   readonly terminateAfterMs: number | null;
 }
@@ -60,6 +70,8 @@ export interface RootPlan {
   readonly pause: { readonly afterMs: number; readonly forMs: number | null } | null;
   readonly reschedules: readonly ReschedulePlan[];
   readonly redrives: readonly RedrivePlan[];
+  /** How long after its start, and from which step, it is forked, if it is. */
+  readonly fork: { readonly afterMs: number; readonly from: string } | null;
 }
 
 /** Runs that are started by one call: all, or none where a key belongs to another. */
@@ -137,16 +149,19 @@ export function generateScenario(rng: Rng, limits: ScenarioLimits): Scenario {
     startInMs: rng.pick([null, 0, drawWholeMs([0.1, 1])]),
   });
 
-  const drawRedrive = (): RedrivePlan => ({
+  const drawRedrive = (mayBeFresh: boolean): RedrivePlan => ({
     when: rng.chance(0.7) ? "ended" : "started",
     afterMs: drawSoonMs(),
     isForAll: rng.chance(0.4),
+    isFresh: mayBeFresh && rng.chance(0.5),
     terminateAfterMs: maybe(0.3, drawSoonMs),
   });
 
   const drawRoot = (index: number): RootPlan => {
     const terms = drawTerms();
     const mayRepeat = isRedriven || terms.attempts !== null;
+    const forking = rng.fork(`forking ${index}`);
+    const forkMs = forking.next() * forking.pick([0.2, 1, 2]) * leaseMs;
     const drawn = generateProgram(rng, { ...limits, mayRepeat }, `r${index}`);
     const greeting = rng.fork(`greeting ${index}`).chance(0.12) ? `r${index}hello` : null;
     const program = greeting === null ? drawn : greeted(drawn, greeting);
@@ -174,7 +189,9 @@ export function generateScenario(rng: Rng, limits: ScenarioLimits): Scenario {
       terminateAfterMs: isOperated ? maybe(0.25, drawSoonMs) : null,
       pause: maybe(0.15, () => ({ afterMs: drawSoonMs(), forMs: isEndless ? null : drawMs() })),
       reschedules: isOperated ? several(0.3, 3, drawReschedule) : [],
-      redrives: isRedriven ? several(0.6, 3, drawRedrive) : [],
+      redrives: isRedriven ? several(0.6, 3, () => drawRedrive(mayFork(program))) : [],
+      fork:
+        mayFork(program) && forking.chance(0.4) ? { afterMs: forkMs, from: forking.pick(stepNames) } : null,
     };
   };
 
@@ -258,4 +275,14 @@ export function greetingOf(signal: string): string {
 function greeted(program: Program, signal: string): Program {
   const wait = { kind: "wait", path: `${program.path}.hello`, signal, timeoutMs: null } as const;
   return { ...program, ops: [wait, ...program.ops] };
+}
+
+/** What others tell a run, and what it leaves with others, its fork does not have: only programs that keep to themselves are forked. */
+function mayFork({ ops, next, serves }: Program): boolean {
+  return next === null && serves !== true && [...walk(ops, false)].every(keepsToItself);
+}
+
+function keepsToItself(op: Op): boolean {
+  if (op.kind === "step") return op.undo === null;
+  return ["sleep", "all", "map", "try", "throw"].includes(op.kind);
 }

@@ -129,6 +129,7 @@ export function createLeaseCheck(report: Report): (entry: StoreEntry) => void {
           entry,
         );
       case "create":
+      case "fork":
       case "tell":
       case "load":
       case "ended":

@@ -1,20 +1,17 @@
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
-import { newSide } from "../gen/program-workflow.ts";
 import type { PatchEntry, RecordedFact, StepEntry, StoreEntry } from "./record.ts";
 import type { Report } from "./verdict.ts";
 
 type Write = StoreEntry & { readonly run: RunId; readonly epoch: number };
 
-/** Keys of what came with a change begin so, at any depth. */
-const newKey = new RegExp(`"key":"(?:[^"]*/)?${newSide} `);
-
 /**
  * I14 while code changes: a run that took the new side of a patch, and said so, stays there, and so does one on the old side.
- * Only code from before a change is ever blocked, by what came with the change; and nothing is executed then.
+ * Only a run on a new side is ever blocked, by code from before; and nothing is executed then.
  */
 export function createPatchCheck(report: Report): (entry: PatchEntry | StepEntry | StoreEntry) => void {
   const recorded = new Map<string, Write>();
   const old = new Map<string, PatchEntry>();
+  const changed = new Set<RunId>();
   const firstStep = new Map<string, StepEntry>();
 
   const checkPatch = (entry: PatchEntry): void => {
@@ -31,13 +28,14 @@ export function createPatchCheck(report: Report): (entry: PatchEntry | StepEntry
     }
   };
 
-  const learn = (entry: Write, { kind, name, data }: RecordedFact): void => {
+  const learn = (entry: Write, { kind, name }: RecordedFact): void => {
     if (kind === "patched") {
+      changed.add(entry.run);
       const id = `${entry.run} ${name ?? ""}`;
       if (!recorded.has(id)) recorded.set(id, entry);
     }
     if (kind !== "blocked") return;
-    if (!newKey.test(data ?? "")) report("I14", "a run is blocked by code that fits", entry);
+    if (!changed.has(entry.run)) report("I14", "a run is blocked by code that fits", entry);
     const step = firstStep.get(`${entry.run} ${entry.epoch}`);
     if (step !== undefined) report("I14", "code that does not fit its history executed a step", step, entry);
   };

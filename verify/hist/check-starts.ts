@@ -37,7 +37,7 @@ export function createStartCheck(final: FinalState, report: Report): StartCheck 
   return {
     client(entry) {
       if (entry.type !== "ok") return;
-      if ((entry.op === "start" || entry.op === "signalOrStart") && entry.run !== null)
+      if (starting.includes(entry.op) && entry.run !== null && !isUnforked(entry))
         acknowledge(entry, entry.run, entry.key);
       if (entry.op !== "startMany") return;
       for (const { run, key } of entry.value as readonly StartedItem[]) acknowledge(entry, run, key);
@@ -54,6 +54,13 @@ export function createStartCheck(final: FinalState, report: Report): StartCheck 
       if (wasStarted(first) !== isStarted) report("I12", "one call started some of its runs", first, entry);
     },
   };
+}
+
+const starting: readonly ClientEntry["op"][] = ["start", "signalOrStart", "fork"];
+
+/** Its run had not come to where it was to be forked. */
+function isUnforked({ op, value }: ClientEntry): boolean {
+  return op === "fork" && value === null;
 }
 
 function wasStarted({ answer }: StoreEntry & { op: "create" }): boolean {

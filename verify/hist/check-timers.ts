@@ -1,5 +1,5 @@
 import type { SnapshotEvent } from "../../packages/pawl/src/store/snapshot.ts";
-import type { FinalState } from "./check-facts.ts";
+import { isBeginning, type FinalState } from "./check-facts.ts";
 import type { AskEntry, DeliveryEntry } from "./record.ts";
 import type { Report } from "./verdict.ts";
 
@@ -10,6 +10,10 @@ export function checkTimers(final: FinalState, report: Report): void {
     const fired = new Map<string, SnapshotEvent>();
     for (const event of events) {
       const name = event.name ?? "";
+      if (isBeginning(event)) {
+        set.clear();
+        fired.clear();
+      }
       if (event.kind === "timer_set") set.set(name, event);
       if (event.kind !== "timer_fired") continue;
       const timer = set.get(name);
@@ -25,9 +29,14 @@ export function checkTimers(final: FinalState, report: Report): void {
 }
 
 /** I9, as the code sees it: what it waited for has passed since it, or an earlier execution, first asked. */
-export function createWaitCheck(report: Report): (entry: AskEntry | DeliveryEntry) => void {
+export function createWaitCheck(
+  final: FinalState,
+  report: Report,
+): (entry: AskEntry | DeliveryEntry) => void {
   const asked = new Map<string, AskEntry>();
   return (entry) => {
+    // Its source has waited for it.
+    if ((final.runs.get(entry.run)?.forkedFrom ?? null) !== null) return;
     const request = `${entry.run} ${entry.step}`;
     const first = asked.get(request);
     if (entry.by === "ask") {

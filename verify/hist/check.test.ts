@@ -552,3 +552,12 @@ test("I1: a signal that started a run and is not there is missed", () => {
   const inbox = [message("m", 8, { idempotencyKey: "hello:0" })];
   expect(broken({ entries: [started], snapshot: { inbox } })).toEqual([]);
 });
+
+test("I14: a run that began anew and is given what it had done before is noticed", () => {
+  const given = delivery(33, { epoch: 2 });
+  const kept = secondLife.entries.filter((entry) => entry !== redrive);
+  expect(broken({ ...secondLife, entries: [...secondLife.entries, given] })).toEqual([]);
+  expect(broken({ ...secondLife, entries: [...kept, { ...redrive, isFresh: true }, given] })).toEqual([
+    "I14",
+  ]);
+});

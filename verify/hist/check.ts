@@ -9,6 +9,7 @@ import {
   createResultCheck,
   indexSnapshot,
 } from "./check-facts.ts";
+import { createForkCheck } from "./check-forks.ts";
 import { createLeaseCheck } from "./check-leases.ts";
 import { createMessageCheck } from "./check-messages.ts";
 import { checkOutcomes, type ExpectedRun } from "./check-outcomes.ts";
@@ -47,12 +48,13 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
   const steps = createStepCheck(lives, report);
   const messages = createMessageCheck(final, lives, report);
   const starts = createStartCheck(final, report);
-  const waits = createWaitCheck(report);
+  const waits = createWaitCheck(final, report);
   const times = createTimeCheck(final, report);
   const cancels = createCancelCheck(lives, report);
   const undos = createUndoCheck(lives, report);
   const updates = createUpdateCheck(final, report);
   const shown = createShownCheck(final, report);
+  const forks = createForkCheck(final, report);
   const patches = createPatchCheck(report);
   const effects = createEffectCheck(final, report);
 
@@ -68,6 +70,7 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
       case "step":
         steps.step(entry);
         effects.step(entry);
+        forks(entry);
         patches(entry);
         undos.step(entry);
         cancels(entry);
@@ -101,6 +104,8 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
         messages.store(entry);
         cancels(entry);
         patches(entry);
+        forks(entry);
+        effects.store(entry);
         checkSweep(entry, report);
         checkReschedule(entry, report);
         break;

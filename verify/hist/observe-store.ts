@@ -2,7 +2,7 @@ import { PawlError } from "../../packages/pawl/src/core/error.ts";
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
 import type { Payload } from "../../packages/pawl/src/core/json.ts";
 import type { Lease, NewEvent } from "../../packages/pawl/src/store/lease.ts";
-import type { CreateAnswer, NewRun, RunEnd } from "../../packages/pawl/src/store/run-record.ts";
+import type { CreateAnswer, ForkedEvent, NewRun, RunEnd } from "../../packages/pawl/src/store/run-record.ts";
 import type { StoreSnapshot } from "../../packages/pawl/src/store/snapshot.ts";
 import type { Store } from "../../packages/pawl/src/store/store.ts";
 import type { RecordedFact, Recorder, StoreOperation } from "./record.ts";
@@ -27,8 +27,9 @@ function resultOf(end: { readonly output: Payload | null; readonly error: Payloa
   return end.error?.json ?? end.output?.json ?? "null";
 }
 
-function factOf(event: NewEvent): RecordedFact {
-  const { seq, kind, name, data, takes, dueAt } = event;
+function factOf(event: NewEvent | ForkedEvent): RecordedFact {
+  const { seq, kind, name, data, dueAt } = event;
+  const takes = "takes" in event ? event.takes : null;
   return { seq, kind, name, data: data?.json ?? null, takes: takes ?? null, dueAt: dueAt ?? null };
 }
 
@@ -219,7 +220,7 @@ export function observeStore(store: Store, process: string, observer: StoreObser
     },
     async redrive(runIds, terms) {
       const answers = await store.redrive(runIds, terms);
-      note("ok", { op: "redrive", answers: [...answers] });
+      note("ok", { op: "redrive", answers: [...answers], isFresh: terms?.from === "start" });
       for (const [run, answer] of answers) if (answer === "redriven") observer.redriven(run);
       return answers;
     },
@@ -240,8 +241,15 @@ export function observeStore(store: Store, process: string, observer: StoreObser
       if (told !== null) note("ok", { op: "tell", run, message: id, topic, key, answer: told });
       return answer;
     },
-    // No program of the simulation does this.
-    fork: (run, history) => store.fork(run, history),
+    async fork(run, history) {
+      const answer = await store.fork(run, history);
+      noteCreate(recorder.entries.length, run, answer.id, answer.kind);
+      if (answer.kind !== "created") return answer;
+      observer.created(run);
+      const facts = history.map(factOf);
+      note("ok", { op: "fork", run: run.id, epoch: 0, source: run.forkedFrom ?? "", facts });
+      return answer;
+    },
     listRuns: (filter) => store.listRuns(filter),
     findKey: (key) => store.findKey(key),
     countRuns: (most) => store.countRuns(most),

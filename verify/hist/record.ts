@@ -45,6 +45,7 @@ export interface ClientEntry extends Observed {
     | "redrive"
     | "redriveAll"
     | "signalOrStart"
+    | "fork"
     | "cancelAll"
     | "pauseAll"
     | "resumeAll"
@@ -179,8 +180,15 @@ export type StoreOperation =
       readonly parent: RunId | null;
       readonly answer: CreateAnswer["kind"];
     })
+  /** `epoch`: nobody has held it yet. */
+  | (Fence & { readonly op: "fork"; readonly source: RunId; readonly facts: readonly RecordedFact[] })
   | { readonly op: "terminate"; readonly run: RunId; readonly wasHeld: boolean; readonly answer: string }
-  | { readonly op: "redrive"; readonly answers: readonly (readonly [RunId, RedriveAnswer])[] }
+  | {
+      readonly op: "redrive";
+      readonly answers: readonly (readonly [RunId, RedriveAnswer])[];
+      /** They begin anew. */
+      readonly isFresh?: boolean;
+    }
   | {
       readonly op: "reschedule";
       readonly run: RunId;

@@ -35,6 +35,9 @@ export interface CallersParts {
 /** Errors that decide a call: it was refused, and asking again would be too. */
 const refusals = ["KEY_CONFLICT", "RUN_ENDED", "RUN_BEGUN"] as const;
 
+/** How long after a lease has run out somebody else has taken the run. */
+const takeOverMs = 2_000;
+
 /** The store's time must tell two messages apart: they may come by way of two processes, and their order counts. */
 const leastGapMs = 1;
 
@@ -102,7 +105,7 @@ export class Callers {
   };
 
   async #start(program: Program, root: RootPlan): Promise<void> {
-    const { cancelAfterMs, terminateAfterMs, pause, reschedules, redrives } = root;
+    const { cancelAfterMs, terminateAfterMs, pause, reschedules, redrives, fork } = root;
     const answered = await this.#ensure(program, root);
     const run = answered?.run;
     if (run === undefined || run === null) return;
@@ -113,10 +116,12 @@ export class Callers {
     if (cancelAfterMs !== null)
       this.#later(cancelAfterMs, () => this.#tell("cancel", run, (port) => port.cancel(run)));
     if (terminateAfterMs !== null) this.#later(terminateAfterMs, () => this.#terminate(run));
+    if (fork !== null && program === root.program)
+      this.#later(fork.afterMs, () => this.#fork(run, fork.from, `fork of ${root.key}`));
     if (pause !== null) this.#later(pause.afterMs, () => this.#pause(run, pause.forMs));
     for (const plan of reschedules) this.#later(plan.afterMs, () => this.#reschedule(run, plan));
-    for (const { when, afterMs } of redrives)
-      if (when === "started") this.#later(afterMs, () => this.#redrive(run));
+    for (const { when, afterMs, isFresh } of redrives)
+      if (when === "started") this.#later(afterMs, () => this.#redrive(run, isFresh));
   }
 
   #ensure(program: Program, { key, terms, greeting, ...root }: RootPlan): Promise<Answered | null> {
@@ -130,13 +135,17 @@ export class Callers {
     }));
   }
 
-  /** An earlier try may still come and pause what was resumed: it is resumed once more when none is on its way. */
+  /**
+   * Only what is paused by then is resumed: not what was held by somebody who died, and is paused later. So all are resumed once
+   * more, when others have taken that over and no earlier try is on its way.
+   */
   async #bulk({ kind, forMs }: BulkPlan): Promise<void> {
     await this.#all(kind);
     if (kind === "cancelAll") return;
     await this.#sleep(leastGapMs + forMs);
     await this.#all("resumeAll");
-    await this.#sleep(this.#allArrivedAtMs - this.#parts.world.nowMs);
+    const { plan, world } = this.#parts;
+    await this.#sleep(this.#allArrivedAtMs + 2 * plan.leaseMs + takeOverMs - world.nowMs);
     await this.#all("resumeAll");
   }
 
@@ -145,6 +154,14 @@ export class Callers {
       await port[op]();
       return {};
     });
+  }
+
+  async #fork(run: RunId, from: string, key: string): Promise<void> {
+    const answered = await this.#insist({ op: "fork", run, key, value: from }, async ({ port }) => {
+      const forked = await port.fork(run, from, key);
+      return forked === null ? { value: null } : { run: forked };
+    });
+    if (answered?.run !== undefined && answered.run !== null) this.#await(answered.run).catch(this.#complain);
   }
 
   async #startMany(batch: BatchPlan): Promise<void> {
@@ -161,12 +178,12 @@ export class Callers {
   async #follow(run: RunId, redrives: readonly RedrivePlan[]): Promise<void> {
     const follower = { run };
     if (redrives.length > 0) this.#followers.add(follower);
-    for (const { afterMs, isForAll, terminateAfterMs } of redrives) {
+    for (const { afterMs, isForAll, isFresh, terminateAfterMs } of redrives) {
       const { status } = await this.#await(run);
-      if (status === "completed") break;
+      if (status === "completed" && !isFresh) break;
       await this.#sleep(afterMs);
-      if (isForAll) await this.#redriveAll(status as StoppedStatus);
-      else await this.#redrive(run);
+      if (isForAll && !isFresh) await this.#redriveAll(status as StoppedStatus);
+      else await this.#redrive(run, isFresh);
       if (terminateAfterMs !== null) this.#later(terminateAfterMs, () => this.#terminate(run));
     }
     this.#followers.delete(follower);
@@ -180,8 +197,8 @@ export class Callers {
     });
   }
 
-  #redrive(run: RunId): Promise<boolean> {
-    return this.#tell("redrive", run, (port) => port.redrive(run));
+  #redrive(run: RunId, isFresh: boolean): Promise<boolean> {
+    return this.#tell("redrive", run, (port) => port.redrive(run, isFresh));
   }
 
   #terminate(run: RunId): Promise<boolean> {

@@ -21,10 +21,12 @@ export interface ClientPort {
     signal: string,
     value: string,
   ): Promise<RunId>;
+  /** Null: it has come to no such step. */
+  fork(run: RunId, from: string, key: string): Promise<RunId | null>;
   signal(run: RunId, name: string, value: string, key: string): Promise<void>;
   cancel(run: RunId): Promise<void>;
   terminate(run: RunId): Promise<void>;
-  redrive(run: RunId): Promise<void>;
+  redrive(run: RunId, isFresh: boolean): Promise<void>;
   /** Redrives all runs that ended like this. */
   redriveAll(status: StoppedStatus): Promise<void>;
   /** All runs that live. */

@@ -62,6 +62,14 @@ export function createSimClient(
       const options = { ...told, key, input: program, ...optionsOf(terms, retryMs) };
       return (await client.signalOrStart(workflowOf(program.attempts), options)).id;
     },
+    async fork(run, from, key) {
+      try {
+        return (await client.fork(run, { from, key })).id;
+      } catch (error) {
+        if (PawlError.is(error, "INVALID_OPTION")) return null;
+        throw error;
+      }
+    },
     async cancelAll() {
       await client.cancelAll({});
     },
@@ -74,7 +82,7 @@ export function createSimClient(
     signal: (run, name, value, idempotencyKey) => client.signal(run, name, value, { idempotencyKey }),
     cancel: (run) => client.cancel(run),
     terminate: (run) => client.terminate(run, "terminated"),
-    redrive: (run) => client.redrive(run),
+    redrive: (run, isFresh) => (isFresh ? client.retry(run, { from: "start" }) : client.redrive(run)),
     async redriveAll(status) {
       await client.redriveAll({ status, children: true });
     },

@@ -121,7 +121,7 @@ export function drawPlan(rng: Rng): Plan {
     },
     skewMs: rng.pick([0, 50, 7_200_000]),
     stickyRuns: rng.pick([0, 1, 1_000, 1_000]),
-    isDeployed: rng.chance(0.15),
+    isDeployed: rng.chance(0.2),
     retryMs: rng.pick([20, 20, Math.floor(leaseMs / 2)]),
   };
 }

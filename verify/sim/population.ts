@@ -83,7 +83,8 @@ export class Population {
       !plan.isDeployed || deploys.filter((at) => at <= world.nowMs).length % 2 > 0;
     const nemesis: Nemesis<Life> = this.#haunt(name, (seams) => this.#startWorker(seams, reach, isChanged()));
     this.#workers.push(nemesis);
-    for (const at of deploys) world.after(at - world.nowMs, () => nemesis.replace("deploy"));
+    for (const at of deploys.filter((time) => time > world.nowMs))
+      world.after(at - world.nowMs, () => nemesis.replace("deploy"));
   }
 
   /**
@@ -93,8 +94,10 @@ export class Population {
   #drawDeploys(name: string): readonly number[] {
     const { rng, plan, healAtMs, world } = this.#parts;
     const chance = rng.fork(`${name} deploys`);
-    const count = chance.chance(0.3) ? 3 : 1;
+    const count = chance.chance(0.6) ? 3 : 1;
     const drawn = Array.from({ length: count }, () => world.nowMs + chance.next() * plan.faultMs);
+    // Some have new code from the beginning, and are turned back first.
+    if (count > 1 && chance.chance(0.6)) drawn[1] = world.nowMs;
     const last = healAtMs + 2 * plan.latencyMs + 1;
     return (name === "w0" ? [last, ...drawn.slice(1)] : drawn).toSorted((a, b) => a - b);
   }

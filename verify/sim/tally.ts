@@ -47,6 +47,8 @@ export const operationKinds: readonly string[] = [
     (status) => `redrive of a run that ${endedAs(status)}`,
   ),
   "redrive of a child",
+  "redrive from the start",
+  "redrive of a run that was completed",
   "reschedule: priority",
   "reschedule: later",
   "reschedule: now",
@@ -76,6 +78,8 @@ export const operationKinds: readonly string[] = [
   "update of a run that ended first",
   "signalOrStart",
   "signalOrStart of a run that was there",
+  "fork",
+  "fork that kept a result",
   "cancelAll",
   "pauseAll",
   "resumeAll",
@@ -236,7 +240,15 @@ class CallerTally {
   see(entry: StoreEntry): void {
     if (entry.type === "fail") return this.#seeRefusal(entry);
     if (entry.op === "create") return this.#seeCreate(entry);
-    if (entry.op === "redrive") return this.#seeRedrive(entry.answers);
+    if (entry.op === "fork") {
+      this.#count("fork");
+      if (entry.facts.some(({ kind }) => kind === "step_completed")) this.#count("fork that kept a result");
+    }
+    if (entry.op === "redrive") {
+      if (entry.isFresh === true && entry.answers.some(([, answer]) => answer === "redriven"))
+        this.#count("redrive from the start");
+      return this.#seeRedrive(entry.answers);
+    }
     if (entry.op === "reschedule") return this.#seeReschedule(entry);
     if (entry.op === "terminate") {
       if (entry.answer === "terminated")

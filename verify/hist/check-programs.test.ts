@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { SnapshotEvent, StoreSnapshot } from "../../packages/pawl/src/store/snapshot.ts";
 import { indexSnapshot } from "./check-facts.ts";
+import { createForkCheck } from "./check-forks.ts";
 import { createPatchCheck } from "./check-patches.ts";
 import { createShownCheck } from "./check-shown.ts";
 import { createUpdateCheck } from "./check-updates.ts";
@@ -16,7 +17,7 @@ import {
   storeEntry,
   worker,
 } from "./healthy-history.ts";
-import type { ClientEntry, PatchEntry } from "./record.ts";
+import type { ClientEntry, PatchEntry, RecordedFact, StepEntry, StoreEntry } from "./record.ts";
 import { Verdict } from "./verdict.ts";
 
 function withState(snapshot: Partial<StoreSnapshot>, verdict: Verdict) {
@@ -53,19 +54,13 @@ test("I14: a side that nobody recorded binds nobody, but for the old one", () =>
 test("I14: code that fits and is blocked is noticed, and so is a step before the block", () => {
   const verdict = new Verdict();
   const check = createPatchCheck(verdict.report);
-  const block = (key: string) =>
-    storeEntry(9, {
-      op: "park",
-      run,
-      epoch: 1,
-      facts: [fact(2, "blocked", { expected: [{ key }] })],
-      outcome: "parked",
-    });
-  check(block("scope/new p.1/a"));
+  const park = (...facts: readonly RecordedFact[]): StoreEntry =>
+    storeEntry(9, { op: "park", run, epoch: 1, facts, outcome: "parked" });
+  check(park(patched, fact(3, "blocked")));
   expect(saidOf(verdict)).toEqual([]);
-  check(block("a"));
+  check({ ...park(fact(2, "blocked")), run: "other" } as StoreEntry);
   check(stepEntry(8, { type: "invoke" }));
-  check(block("new p.1/a"));
+  check(park(fact(3, "blocked")));
   expect(saidOf(verdict)).toEqual([
     "I14: a run is blocked by code that fits",
     "I14: code that does not fit its history executed a step",
@@ -191,5 +186,31 @@ test("I15: a value that was not published there, or is not the last, is noticed"
   expect(shownSays({ events }, seen(5, "p.2"), seen(40, "p.0"))).toEqual([
     "I15: under state somebody read what was not published there",
     "I15: under state somebody read what was not published there",
+  ]);
+});
+
+function forkSays(facts: readonly RecordedFact[], ...steps: readonly StepEntry[]): readonly string[] {
+  const verdict = new Verdict();
+  const check = createForkCheck(...withState({}, verdict));
+  check(storeEntry(40, { op: "fork", run: "fork", epoch: 0, source: run, facts }));
+  for (const entry of steps) check(entry);
+  return saidOf(verdict);
+}
+
+const kept = fact(2, "step_completed", "p.0#1");
+
+test("I14: a fork that forgets what its source had done is noticed, and one that knows more", () => {
+  const before = fact(1, "forked", { seq: 2 });
+  expect(forkSays([before, kept])).toEqual([]);
+  expect(forkSays([before])).toEqual(["I14: a fork forgot what its source had done"]);
+  expect(forkSays([fact(1, "forked", { seq: 1 }), kept])).toEqual([
+    "I14: a fork knows what its source did later",
+  ]);
+});
+
+test("I3: a fork that does again what its source had done is noticed", () => {
+  const again = stepEntry(50, { type: "invoke", run: "fork" });
+  expect(forkSays([fact(1, "forked", { seq: 2 }), kept], again)).toEqual([
+    "I3: a fork did again what its source had done",
   ]);
 });
