@@ -11,7 +11,7 @@ export interface Bundle {
 
 /** Puts a process and all it imports, but for the driver, into one file: it starts in a fraction of the time. */
 export async function bundle(entry: URL): Promise<Bundle> {
-  const folder = await mkdtemp(join(tmpdir(), "pawl-verify-"));
+  const folder = await mkdtemp(join(tmpdir(), "pawl-bundle-"));
   const path = join(folder, "main.mjs");
   await build({
     entryPoints: [fileURLToPath(entry)],
