@@ -58,7 +58,8 @@ export const auditSql = `
     n bigint generated always as identity primary key, tx xid8 not null, what text not null,
     op text not null, run uuid, worker uuid, epoch integer, detail json
   );
-  create index log_claim on chaos.log (run, n) where what = 'claimed';
+  create index log_run on chaos.log (run, n) where what in ('claimed', 'left');
+  create index log_left on chaos.log (worker, n) where what = 'left';
   create table chaos.born (n bigint generated always as identity primary key, run uuid not null);
   grant usage on schema chaos to app;
 

@@ -25,7 +25,8 @@ const endOf: Readonly<Partial<Record<ErrorCode, EndStatus>>> = {
 };
 
 interface ClienteleParts {
-  readonly pawl: Pawl;
+  /** Each stands for a process: what one waits for holds up no other. */
+  readonly pawls: readonly Pawl[];
   /** Past the proxy. */
   readonly pool: pg.Pool;
   readonly seed: string;
@@ -48,7 +49,7 @@ const mostCalls = 1_000_000;
 export class Clientele {
   readonly #parts: ClienteleParts;
   readonly #cases = new Map<string, Case>();
-  readonly #port: ClientPort;
+  readonly #ports: readonly ClientPort[];
   readonly #readBorn: () => Promise<readonly Born[]>;
   readonly #died = new Promise<void>(() => {});
   readonly troubles: string[] = [];
@@ -59,7 +60,8 @@ export class Clientele {
   constructor(parts: ClienteleParts) {
     this.#parts = parts;
     this.#readBorn = createBornReader(parts.pool);
-    this.#port = createPort(parts.pawl, createProgramWorkflows(nobody, parts), parts.retryMs);
+    const workflows = createProgramWorkflows(nobody, parts);
+    this.#ports = parts.pawls.map((pawl) => createPort(pawl, workflows, parts.retryMs));
   }
 
   get scenarios(): number {
@@ -113,7 +115,7 @@ export class Clientele {
       get healAtMs() {
         return healedAt();
       },
-      client: () => ({ name: "client", port: this.#port, died: this.#died }),
+      client: (chance) => ({ name: "client", port: chance.pick(this.#ports), died: this.#died }),
       unforeseen: (what, error) =>
         this.troubles.push(
           `${what}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
@@ -188,7 +190,7 @@ function nameOf(key: string | null): string {
 function drawScenario(rng: Rng, name: string, leaseMs: number): Scenario {
   const size = 1 + rng.below(6);
   // Most are short, so that there are many; few last for more than a lease.
-  const scaleMs = rng.chance(0.1) ? leaseMs : leaseMs / 5;
+  const scaleMs = rng.chance(0.1) ? leaseMs : leaseMs / 3;
   const limits = {
     leaseMs: scaleMs,
     size,

@@ -42,7 +42,7 @@ interface Shape {
 }
 
 const short: Omit<Shape, "faultSeconds"> = { leaseMs: 1_000, workers: 3, density: 1 };
-const long: Shape = { leaseMs: 500, faultSeconds: 40, workers: 5, density: 1 };
+const long: Shape = { leaseMs: 500, faultSeconds: 90, workers: 6, density: 1 };
 
 /** Real workers on a real Postgres, and faults of all kinds at once. */
 export const compound: Stage = { name: "compound", run: runCompound };
@@ -130,11 +130,15 @@ function summarise(
   const [asked, answered] = [sum((report) => report.asked), sum((report) => report.answered)];
   if (answered < leastAnswered * asked)
     failures.push(provesNothing(`Only ${answered} of ${asked} calls were answered after healing.`));
+  const deeds: Tally = new Map();
+  for (const report of reports) for (const [kind, times] of report.deeds) count(deeds, kind, times);
+  const tried = [...deeds].map(([kind, times]) => `${kind} ${times}`).join(", ");
   const drained = reports.map(({ drainedMs }) => drainedMs);
   return {
     landed,
     figures: [
       `${reports.length} rounds, ${sum((report) => report.runs)} runs, ${minutes.toFixed(1)} min.`,
+      `Tried, whether it took effect or not: ${tried}.`,
       `Drained ${Math.round(Math.max(0, ...drained))} ms after healing at most.`,
       `${answered} of ${asked} calls made after healing were answered.`,
     ],

@@ -163,8 +163,9 @@ class Teller {
         this.#add(line, left.worker, { op: "release", run, epoch: left.epoch ?? 0 });
       return;
     }
-    // A parent's end also ends children that nobody has begun.
-    if (holder === null && ended?.detail?.["status"] === "cancelled") return;
+    // An end also ends children that nobody has begun, and parks what goes on from it if that is to pause.
+    const isBorn = group.some(({ what }) => what === "created");
+    if (holder === null && (isBorn || ended?.detail?.["status"] === "cancelled")) return;
     const { worker, epoch } = holder ?? { worker: "nobody", epoch: -1 };
     if (ended !== undefined) {
       const final = this.#final.runs.get(run);

@@ -6,7 +6,6 @@ import type { Database } from "../gen/program.ts";
 export interface WorkerSettings {
   readonly schema: string;
   readonly leaseMs: number;
-  readonly concurrency: number;
   readonly connections: number;
   readonly pollMs: number;
   readonly crashLimit: number;
@@ -18,6 +17,7 @@ export interface Place {
   readonly url: string;
   /** To a database that runs do not live in. */
   readonly foreignUrl: string;
+  readonly concurrency: number;
   /** By how much its machine's clock is wrong. */
   readonly skewMs: number;
 }

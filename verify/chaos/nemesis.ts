@@ -12,7 +12,7 @@ export interface NemesisParts {
   readonly rng: Rng;
   readonly leaseMs: number;
   readonly workforce: Workforce;
-  /** Whether steps of this process's runs are under way. */
+  /** Whether this process holds so many runs that others will take some of them over soon. */
   readonly isBusy: (pid: number) => boolean;
   /** Of the workers and of the client. */
   readonly proxies: readonly WireProxy[];
@@ -48,7 +48,7 @@ const inside = ["begin", "open_transaction", "effect", "record_in_transaction"];
 /** A server that ends sooner than this after its start is given up by its supervisor after some times. */
 const restartEveryMs = 5_300;
 /** Nobody is stopped for longer. */
-const mostFrozenLeases = 4;
+const mostFrozenLeases = 6;
 /** An armed fault that nothing came to is called off. */
 const patienceMs = 1_500;
 
@@ -118,10 +118,10 @@ export class Nemesis {
     const every = (ms: number): number => ms / density;
     const losses = Object.keys(writes);
     return [
-      { name: "kill", everyMs: every(500), act: (rng) => this.#kill(rng) },
-      { name: "freeze", everyMs: every(1.4 * leaseMs), act: (rng) => this.#freeze(rng) },
-      { name: "lose", everyMs: every(600), act: (rng) => this.#wire(rng, "lose", rng.pick(losses)) },
-      { name: "lose claim", everyMs: every(700), act: (rng) => this.#wire(rng, "lose", claim) },
+      { name: "kill", everyMs: every(0.5 * leaseMs + 300), act: (rng) => this.#kill(rng) },
+      { name: "freeze", everyMs: every(1.1 * leaseMs), act: (rng) => this.#freeze(rng) },
+      { name: "lose", everyMs: every(400), act: (rng) => this.#wire(rng, "lose", rng.pick(losses)) },
+      { name: "lose claim", everyMs: every(500), act: (rng) => this.#wire(rng, "lose", claim) },
       {
         name: "cut",
         everyMs: every(900),
@@ -164,12 +164,11 @@ export class Nemesis {
     this.log.push(`${(monotonicMs() - this.#beganAt).toFixed(0).padStart(7)} ${what}`);
   }
 
-  /** One that surely holds runs, if there is any. */
+  /** One that holds runs; null if there is none, or fewer than this are at work. */
   #victim(rng: Rng, least: number): ChaosWorker | null {
     const { working } = this.#parts.workforce;
-    if (working.length < least) return null;
     const busy = working.filter(({ pid }) => this.#parts.isBusy(pid));
-    return rng.pick(busy.length > 0 ? busy : working);
+    return working.length < least || busy.length === 0 ? null : rng.pick(busy);
   }
 
   async #kill(rng: Rng): Promise<void> {
@@ -194,18 +193,16 @@ export class Nemesis {
   async #takeOver(pid: number, leases: number): Promise<void> {
     const { leaseMs } = this.#parts;
     const until = monotonicMs() + mostFrozenLeases * leaseMs;
-    const held = await this.#ask<{ run: string; n: string }>(
-      `select l.run_id as run, (select max(n) from chaos.log g where g.run = l.run_id and what = 'claimed') as n
-         from pawl.lease l join pawl.worker w on w.id = l.worker_id where w.pid = $1`,
+    const held = await this.#ask<{ id: string; n: string }>(
+      "select id, (select max(n) from chaos.log) as n from pawl.worker where pid = $1 and ended_at is null",
       [pid],
     );
     await pause(leaseMs);
-    const values = [held?.map(({ run }) => run), held?.map(({ n }) => n)];
     while (held !== null && monotonicMs() < until) {
       const taken = await this.#ask(
-        `select 1 from unnest($1::uuid[], $2::bigint[]) h (run, n) join chaos.log g on g.run = h.run and g.n > h.n
-          where g.what = 'claimed' limit 1`,
-        values,
+        `select 1 from chaos.log l join chaos.log c on c.run = l.run and c.n > l.n
+          where l.what = 'left' and l.op = 'sweep' and l.n > $1 and l.worker = any ($2) and c.what = 'claimed' limit 1`,
+        [held[0]?.n ?? 0, held.map(({ id }) => id)],
       );
       if (taken?.length === 1) break;
       await pause(leaseMs / 10);

@@ -46,9 +46,16 @@ export interface RoundReport {
   readonly asked: number;
   readonly answered: number;
   readonly drainedMs: number;
+  /** Kills, stops and restarts, whether they took effect or not. */
+  readonly deeds: Tally;
 }
 
 const connections = 4;
+const clients = 4;
+/** Of the workers in turn. */
+const concurrencies = [3, 2, 4, 2, 3, 2];
+/** What a worker held alone when it died is suspect at once, and others leave it alone for a while: its take-over would be late. */
+const busyRuns = 2;
 const spares = 3;
 const crashLimit = 1_000;
 const retryMs = 20;
@@ -77,6 +84,9 @@ class Round {
   readonly #closers: (() => Promise<unknown>)[] = [];
   readonly #sideCar = new SideCar();
   readonly #landed: Tally = new Map();
+  readonly #deeds: Tally = new Map();
+  /** Runs that each process held a moment ago. */
+  readonly #held = new Map<number, number>();
   /** From the monotonic clock to the database's. */
   #offsetMs = 0;
 
@@ -96,16 +106,15 @@ class Round {
     const posts = await this.#posts(appUrl, foreignUrl);
     const proxies = [clientProxy, ...posts.map(({ proxy }) => proxy)];
     const workforce = this.#hire(posts);
-    const pawl: Pawl = createPawl({ url: clientProxy.url, schema: "pawl", connections });
-    this.#closers.push(() => pawl.close({ timeout: 0 }));
+    const pawls = Array.from({ length: clients }, () => this.#connectPawl(clientProxy.url));
     const recorder = new Recorder(() => this.#toStoreTime(monotonicMs()), false);
-    const clientele = new Clientele({ pawl, pool, seed, recorder, leaseMs, retryMs, crashLimit });
-    const transactions = new UserTransactions(appUrl, pawl);
+    const clientele = new Clientele({ pawls, pool, seed, recorder, leaseMs, retryMs, crashLimit });
+    const transactions = new UserTransactions(appUrl, this.#connectPawl(appUrl));
     await workforce.start();
 
     const rng = createRng(`${seed}/nemesis`);
     const useTransaction = transactions.use.bind(transactions);
-    const isBusy = (pid: number): boolean => this.#sideCar.underWay(pid) > 0;
+    const isBusy = (pid: number): boolean => (this.#held.get(pid) ?? 0) >= busyRuns;
     const nemesis = new Nemesis({ rng, leaseMs, workforce, proxies, server, pool, useTransaction, isBusy });
     let isFeeding = true;
     const feeding = this.#feed(pool, clientele, () => isFeeding);
@@ -134,12 +143,25 @@ class Round {
     });
     const all = [...stuck, ...violations];
     if (all.length > 0) await writeFile(this.schedulePath, nemesis.log.join("\n"));
-    return { landed: this.#landed, violations: all, runs, ...clientele.afterHealing, drainedMs };
+    return {
+      landed: this.#landed,
+      violations: all,
+      runs,
+      ...clientele.afterHealing,
+      drainedMs,
+      deeds: this.#deeds,
+    };
   }
 
   /** What the nemesis did, if the round failed. */
   get schedulePath(): string {
     return join(tmpdir(), `pawl-chaos-${this.#options.seed.replaceAll(/[^\w.-]/g, "_")}.txt`);
+  }
+
+  #connectPawl(url: string): Pawl {
+    const pawl = createPawl({ url, schema: "pawl", connections });
+    this.#closers.push(() => pawl.close({ timeout: 0 }));
+    return pawl;
   }
 
   async #listen(url: string): Promise<WireProxy> {
@@ -200,11 +222,13 @@ class Round {
       const isPooled = n === 0 && pgbouncer !== undefined;
       const proxy = await this.#listen(isPooled ? (await this.#pooler(appUrl)).url : appUrl);
       const skewMs = n === 1 ? twoHoursMs : n === 2 ? -twoHoursMs : 0;
+      const concurrency = concurrencies[n % concurrencies.length] ?? 1;
       // The pooler knows one database only.
       const direct = isPooled ? await this.#listen(foreignUrl) : proxy;
       posts.push({
         proxy,
         isPooled,
+        concurrency,
         url: proxy.url,
         foreignUrl: withDatabaseOf(foreignUrl, direct.url),
         skewMs,
@@ -224,7 +248,6 @@ class Round {
     const settings = {
       schema: "pawl",
       leaseMs,
-      concurrency: 10,
       connections,
       pollMs: 200,
       crashLimit,
@@ -240,9 +263,12 @@ class Round {
     while (isFeeding()) {
       try {
         await clientele.lookForBorn();
-        const { rows } = await pool.query<{ waiting: number }>(
-          "select count(*)::int as waiting from pawl.ready",
+        const { rows } = await pool.query<{ waiting: number; pids: readonly number[] }>(
+          `select (select count(*) from pawl.ready where not suspect)::int as waiting,
+                  array(select w.pid from pawl.lease l join pawl.worker w on w.id = l.worker_id) as pids`,
         );
+        this.#held.clear();
+        for (const pid of rows[0]?.pids ?? []) this.#held.set(pid, (this.#held.get(pid) ?? 0) + 1);
         const missing = load - (rows[0]?.waiting ?? 0);
         for (let n = 0; n < missing / 4; n++) clientele.begin();
       } catch {
@@ -314,10 +340,13 @@ class Round {
     const effects = [...(await readEffects(pool, "own")), ...(await readEffects(parts.foreign, "foreign"))];
     const snapshot = await takeSnapshot(pool, schemaName("pawl"));
     const claims = new Claims(lines);
+    const rootKeyOf = createRootKeys(snapshot);
     const sqlStates = new Map<string, number>();
     for (const proxy of proxies) for (const [state, times] of proxy.sqlStates) count(sqlStates, state, times);
     const { deeds, losses } = workforce;
     this.#countWire(nemesis, sqlStates, proxies);
+    for (const { kind } of deeds) count(this.#deeds, kind);
+    count(this.#deeds, "restart", nemesis.restarts.length);
     const effective = countEffective(lines, claims, {
       deeds,
       losses,
@@ -348,7 +377,7 @@ class Round {
       clientEntries: recorder.entries,
       claims,
       toStoreTime,
-      expected: (run) => clientele.expect(run, (of) => rootKeyOf(snapshot, of)),
+      expected: (run) => clientele.expect(run, rootKeyOf),
       transactions: transactions.outcomes,
       logs: workforce.logs,
       troubles: [
@@ -405,7 +434,8 @@ function withDatabaseOf(url: string, way: string): string {
   return Object.assign(new URL(url), { hostname, port }).href;
 }
 
-function rootKeyOf(snapshot: StoreSnapshot, run: SnapshotRun): string | null {
-  if (run.key !== null) return run.key;
-  return snapshot.runs.find(({ id }) => id === run.rootId)?.key ?? null;
+/** The key of the run at the root of each. */
+function createRootKeys({ runs }: StoreSnapshot): (run: SnapshotRun) => string | null {
+  const keys = new Map(runs.map(({ id, key }) => [id, key]));
+  return ({ key, rootId }) => key ?? keys.get(rootId) ?? null;
 }

@@ -111,11 +111,11 @@ const host: ProgramHost = {
 let pawl: Pawl | null = null;
 
 /** Whoever looks after a service starts it again, until its database is there. */
-async function work({ url, foreignUrl, skewMs }: Place): Promise<void> {
+async function work({ url, foreignUrl, concurrency, skewMs }: Place): Promise<void> {
   if (skewMs !== 0) shiftClock(skewMs);
   transactors.set("library", withPg(poolTo(url)));
   transactors.set("foreign", withPg(poolTo(foreignUrl), { foreign: true }));
-  const { schema, connections, leaseMs, concurrency, pollMs } = settings;
+  const { schema, connections, leaseMs, pollMs } = settings;
   pawl = createPawl({
     url,
     schema,

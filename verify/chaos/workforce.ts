@@ -132,9 +132,9 @@ export class Workforce {
     const worker = await this.#spares.shift();
     if (worker === undefined) return;
     this.postOf.set(worker.pid, post);
-    const { url, foreignUrl, skewMs } = post;
+    const { url, foreignUrl, concurrency, skewMs } = post;
     const working = worker.hears("working");
-    worker.tell({ kind: "work", place: { url, foreignUrl, skewMs } });
+    worker.tell({ kind: "work", place: { url, foreignUrl, concurrency, skewMs } });
     await working;
     this.#working.set(worker, post);
   }
