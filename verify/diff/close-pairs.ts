@@ -24,8 +24,8 @@ const register = (workerId: string): Operation => ({
   calls: [[{ id: workerId, leaseMs: 15_000, host: "here", pid: 1, queues: ["a"], concurrency: 9 }]],
 });
 
-const claim = (workerId: string, workflow: string): Operation => {
-  const lane: Lane = { queue: "a", workflow, version: 1, after: null, crashLimit: 3 };
+const claim = (workerId: string, workflow: string, crashLimit = 3): Operation => {
+  const lane: Lane = { queue: "a", workflow, version: 1, after: null, crashLimit };
   return {
     kind: "claimRuns",
     calls: [[{ workerId, lanes: [lane], limit: 5, suspects: false, begin: true }]],
@@ -48,13 +48,14 @@ const park = (wants: readonly Topic[], delayMs: number | null = null): Operation
   return { kind: "park", calls: [[parking]] };
 };
 
-const end = (runId: string, workerId: string): Operation => {
+const end = (runId: string, workerId: string, more: Partial<Ending> = {}): Operation => {
   const last = { seq: 1, kind: "completed", name: null, data: null } as const;
   const ending: Ending = {
     ...writing(runId, workerId, last),
     status: "completed",
     output: null,
     error: null,
+    ...more,
   };
   return { kind: "end", calls: [[ending]] };
 };
@@ -79,6 +80,22 @@ const held: readonly Operation[] = [
 
 /** The run waits for a signal, and its time has come. */
 const due: readonly Operation[] = [...held, park(["signal:a", "cancel"], 1), { kind: "advance", ms: 1 }];
+
+/** Nobody has heard of the workers for longer than their leases; the child's must not crash once more. */
+const silent: readonly Operation[] = [
+  ...held.slice(0, -1),
+  claim(peer, "v", 1),
+  { kind: "advance", ms: 16_000 },
+];
+
+/** A run with a key, which goes on as another. */
+const keyed: readonly Operation[] = [
+  register(holder),
+  create(newRun(run, "w", { key: "k" })),
+  claim(holder, "w"),
+  tell(12, "signal:b", "x"),
+];
+const goOn = end(run, holder, { next: { id: id(6), version: 1, input: null, isRaw: false } });
 
 const ended: readonly Operation[] = [...held, terminate];
 
@@ -118,6 +135,21 @@ const closePairs: readonly (readonly Turn[])[] = [
     due,
     [{ kind: "wakeDue", calls: [[100]] }],
     [tell(10, "signal:a"), tell(11, "cancel"), terminate],
+  ),
+  ...inBothOrders(
+    silent,
+    [{ kind: "sweep", calls: [[{ limit: 100, after: null }]] }],
+    [
+      record,
+      end(child, peer),
+      tell(10, "signal:a"),
+      { kind: "heartbeat", calls: [[{ workerId: holder, held: [], claimsKnownTo: null }]] },
+    ],
+  ),
+  ...inBothOrders(
+    keyed,
+    [goOn],
+    [create(newRun(id(5), "w", { key: "k" })), tell(10, "signal:a", "x"), terminate],
   ),
   ...inBothOrders(ended, [redrive()], [redrive()]),
   ...inBothOrders(held, [tell(10, "signal:a", "x")], [tell(11, "signal:a", "x")]),
