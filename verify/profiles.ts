@@ -4,6 +4,7 @@ import { differential } from "./diff/differential.ts";
 import { input } from "./input/input.ts";
 import { points, somePoints } from "./points/points.ts";
 import { pool } from "./pool/stage.ts";
+import { rare } from "./rare/stage.ts";
 import { simulation } from "./sim/simulation.ts";
 import { space } from "./space/stage.ts";
 import type { Stage } from "./stage.ts";
@@ -22,6 +23,7 @@ const stages = [
   input,
   points,
   pool,
+  rare,
   simulation,
   somePoints,
   space,
@@ -49,8 +51,9 @@ export const profiles: ReadonlyMap<string, readonly ShareOfTime[]> = new Map<str
       { stage: differential, share: 0.04 },
       { stage: input, share: 0.05 },
       { stage: simulation, share: 0.3 },
-      { stage: compound, share: 0.35 },
+      { stage: compound, share: 0.31 },
       { stage: pool, share: 0.06 },
+      { stage: rare, share: 0.04 },
       { stage: upgrade, share: 0.06 },
       { stage: space, share: 0.08 },
     ],

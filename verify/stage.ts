@@ -15,6 +15,8 @@ export interface StageFailure {
   readonly violations: readonly Violation[];
   /** Shows it again; null where chance has no part in it. */
   readonly seed: string | null;
+  /** What happens in it, in words, where that is known. */
+  readonly story?: string;
 }
 
 export interface StageReport {
@@ -44,11 +46,12 @@ export function describeReport({ landed, figures, failures }: StageReport, stage
   return [...counts, ...figures, ...failures.map((failure) => describeFailure(failure, stage))].join("\n");
 }
 
-function describeFailure({ violations, seed }: StageFailure, stage: string): string {
+function describeFailure({ violations, seed, story }: StageFailure, stage: string): string {
   const described = violations.map(describeViolation);
   if (seed === null) return described.join("\n");
   const broken = [...new Set(violations.map(({ invariant }) => invariant))].join(", ");
   return [
+    ...(story === undefined ? [] : [story]),
     ...described,
     `Seed ${seed} breaks ${broken}. To see it again:\n\n    npm run verify -- --profile ${stage} --seed ${seed}\n`,
   ].join("\n");

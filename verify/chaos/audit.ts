@@ -58,6 +58,7 @@ export const auditSql = `
     n bigint generated always as identity primary key, tx xid8 not null, what text not null,
     op text not null, run uuid, worker uuid, epoch integer, detail json
   );
+  create index log_claim on chaos.log (run, n) where what = 'claimed';
   create table chaos.born (n bigint generated always as identity primary key, run uuid not null);
   grant usage on schema chaos to app;
 

@@ -259,7 +259,22 @@ function createPort(
     cancel: (run) => pawl.cancel(run),
     terminate: (run) => pawl.terminate(run, "terminated"),
     redrive: (run) => pawl.redrive(run),
+    async signalOrStart(program, key, { attempts, priority }, signal, payload) {
+      const handle = await pawl.signalOrStart(workflowOf(program.attempts), {
+        key,
+        signal,
+        payload,
+        idempotencyKey: payload,
+        input: program,
+        priority,
+        ...(attempts === null ? {} : { retry: { attempts, backoff: "fixed", initial: retryMs } }),
+      });
+      return handle.id;
+    },
     redriveAll: () => Promise.reject(new Error("Others have runs here, too.")),
+    cancelAll: () => Promise.reject(new Error("Others have runs here, too.")),
+    pauseAll: () => Promise.reject(new Error("Others have runs here, too.")),
+    resumeAll: () => Promise.reject(new Error("Others have runs here, too.")),
     reschedule: () => Promise.reject(new Error("Nothing is rescheduled here.")),
     pause: (run) => pawl.pause(run),
     resume: (run) => pawl.resume(run),

@@ -42,7 +42,7 @@ interface Shape {
 }
 
 const short: Omit<Shape, "faultSeconds"> = { leaseMs: 1_000, workers: 3, density: 1 };
-const long: Shape = { leaseMs: 500, faultSeconds: 40, workers: 4, density: 1 };
+const long: Shape = { leaseMs: 500, faultSeconds: 40, workers: 5, density: 1 };
 
 /** Real workers on a real Postgres, and faults of all kinds at once. */
 export const compound: Stage = { name: "compound", run: runCompound };

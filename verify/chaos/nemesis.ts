@@ -12,6 +12,8 @@ export interface NemesisParts {
   readonly rng: Rng;
   readonly leaseMs: number;
   readonly workforce: Workforce;
+  /** Whether steps of this process's runs are under way. */
+  readonly isBusy: (pid: number) => boolean;
   /** Of the workers and of the client. */
   readonly proxies: readonly WireProxy[];
   readonly server: PrivateServer;
@@ -45,6 +47,8 @@ const claim = "claim_runs";
 const inside = ["begin", "open_transaction", "effect", "record_in_transaction"];
 /** A server that ends sooner than this after its start is given up by its supervisor after some times. */
 const restartEveryMs = 5_300;
+/** Nobody is stopped for longer. */
+const mostFrozenLeases = 4;
 /** An armed fault that nothing came to is called off. */
 const patienceMs = 1_500;
 
@@ -115,7 +119,7 @@ export class Nemesis {
     const losses = Object.keys(writes);
     return [
       { name: "kill", everyMs: every(500), act: (rng) => this.#kill(rng) },
-      { name: "freeze", everyMs: every(1.7 * leaseMs), act: (rng) => this.#freeze(rng) },
+      { name: "freeze", everyMs: every(1.4 * leaseMs), act: (rng) => this.#freeze(rng) },
       { name: "lose", everyMs: every(600), act: (rng) => this.#wire(rng, "lose", rng.pick(losses)) },
       { name: "lose claim", everyMs: every(700), act: (rng) => this.#wire(rng, "lose", claim) },
       {
@@ -160,9 +164,12 @@ export class Nemesis {
     this.log.push(`${(monotonicMs() - this.#beganAt).toFixed(0).padStart(7)} ${what}`);
   }
 
+  /** One that surely holds runs, if there is any. */
   #victim(rng: Rng, least: number): ChaosWorker | null {
     const { working } = this.#parts.workforce;
-    return working.length < least ? null : rng.pick(working);
+    if (working.length < least) return null;
+    const busy = working.filter(({ pid }) => this.#parts.isBusy(pid));
+    return rng.pick(busy.length > 0 ? busy : working);
   }
 
   async #kill(rng: Rng): Promise<void> {
@@ -173,14 +180,37 @@ export class Nemesis {
   }
 
   #freeze(rng: Rng): Promise<void> {
+    const { workforce } = this.#parts;
     // Somebody must take over.
     const victim = this.#victim(rng, 2);
-    const ms = this.#parts.leaseMs * rng.between(1.6, 3);
     if (victim !== null) {
-      this.#note(`freeze ${victim.pid} for ${ms.toFixed(0)}`);
-      this.#parts.workforce.freeze(victim, ms);
+      this.#note(`freeze ${victim.pid}`);
+      workforce.freeze(victim, () => this.#takeOver(victim.pid, rng.between(0, 0.5)));
     }
     return Promise.resolve();
+  }
+
+  /** Resolves when others have runs that this process held, and a part of a lease later; or when that takes too long. */
+  async #takeOver(pid: number, leases: number): Promise<void> {
+    const { leaseMs } = this.#parts;
+    const until = monotonicMs() + mostFrozenLeases * leaseMs;
+    const held = await this.#ask<{ run: string; n: string }>(
+      `select l.run_id as run, (select max(n) from chaos.log g where g.run = l.run_id and what = 'claimed') as n
+         from pawl.lease l join pawl.worker w on w.id = l.worker_id where w.pid = $1`,
+      [pid],
+    );
+    await pause(leaseMs);
+    const values = [held?.map(({ run }) => run), held?.map(({ n }) => n)];
+    while (held !== null && monotonicMs() < until) {
+      const taken = await this.#ask(
+        `select 1 from unnest($1::uuid[], $2::bigint[]) h (run, n) join chaos.log g on g.run = h.run and g.n > h.n
+          where g.what = 'claimed' limit 1`,
+        values,
+      );
+      if (taken?.length === 1) break;
+      await pause(leaseMs / 10);
+    }
+    await pause(leases * leaseMs);
   }
 
   async #wire(rng: Rng, kind: "cut" | "lose", statement: string): Promise<void> {

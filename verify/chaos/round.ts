@@ -105,7 +105,8 @@ class Round {
 
     const rng = createRng(`${seed}/nemesis`);
     const useTransaction = transactions.use.bind(transactions);
-    const nemesis = new Nemesis({ rng, leaseMs, workforce, proxies, server, pool, useTransaction });
+    const isBusy = (pid: number): boolean => this.#sideCar.underWay(pid) > 0;
+    const nemesis = new Nemesis({ rng, leaseMs, workforce, proxies, server, pool, useTransaction, isBusy });
     let isFeeding = true;
     const feeding = this.#feed(pool, clientele, () => isFeeding);
     await nemesis.strike(faultMs, density);

@@ -16,6 +16,16 @@ export type LedgerLine =
 export class SideCar {
   readonly lines: LedgerLine[] = [];
   readonly #calls = new Map<string, number>();
+  readonly #underWay = new Map<number, number>();
+
+  /** Calls of a process that have begun and not ended. */
+  underWay(pid: number): number {
+    return this.#underWay.get(pid) ?? 0;
+  }
+
+  #move(pid: number, by: 1 | -1): void {
+    this.#underWay.set(pid, this.underWay(pid) + by);
+  }
 
   /** Takes a report of this process; answers what is to be said to it, if anything is. */
   hear(pid: number, report: Report): Command | null {
@@ -28,11 +38,13 @@ export class SideCar {
         const number = this.lines.length;
         const token = `${note.step}#${note.by === "undo" ? "undo" : ""}${number}`;
         this.lines.push({ kind: "call", pid, at, type: "invoke", token, note });
+        this.#move(pid, 1);
         return { kind: "noted", id, number, fails: times <= note.failures };
       }
       case "called": {
         const { at, type, token, note } = report;
         this.lines.push({ kind: "call", pid, at, type, token, note });
+        this.#move(pid, -1);
         return null;
       }
       case "asked":

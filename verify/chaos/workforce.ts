@@ -69,15 +69,15 @@ export class Workforce {
     return victim.pid;
   }
 
-  /** Stops one for so long. */
-  freeze(victim: ChaosWorker, ms: number): void {
+  /** Stops one until this resolves. */
+  freeze(victim: ChaosWorker, isOver: () => Promise<void>): void {
     const post = this.#working.get(victim);
     if (post === undefined) return;
     this.#working.delete(victim);
     victim.freeze();
     const at = monotonicMs();
     const thaw = async (): Promise<void> => {
-      await new Promise((resolve) => setTimeout(resolve, ms));
+      await isOver();
       const until = monotonicMs();
       victim.thaw();
       this.deeds.push({ kind: "freeze", pid: victim.pid, at, until });

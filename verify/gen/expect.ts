@@ -89,7 +89,8 @@ function expectOp(op: Op, path: string, around: Surroundings): Expectation {
     case "throw":
       return throws;
     case "step":
-      return op.failures < always ? completes : throws;
+      if (op.failures >= always) return throws;
+      return op.failsOnCrash === true ? { ...completes, causes: throws.causes } : completes;
     case "wait": {
       const isSent = (around.signalsOf(path).get(op.signal)?.length ?? 0) > 0;
       return op.timeoutMs !== null || isSent ? completes : waits;
@@ -100,12 +101,13 @@ function expectOp(op: Op, path: string, around: Surroundings): Expectation {
     }
     case "call": {
       const end = expectChainEnd(op.program, around);
-      const fails = end.causes.size > 0 || around.mayStop;
-      return { ...end, causes: fails ? throws.causes : end.causes };
+      const isLimited = op.timeoutMs !== undefined;
+      const fails = end.causes.size > 0 || around.mayStop || isLimited;
+      return { ...end, waits: end.waits && !isLimited, causes: fails ? throws.causes : end.causes };
     }
     case "start": {
       const between = expectChain(op.between, path, around);
-      const call = expectOp({ kind: "call", path: op.path, program: op.program }, path, around);
+      const call = expectOp({ ...op, kind: "call" }, path, around);
       return inTurn(between, call);
     }
     case "patch": {

@@ -49,6 +49,8 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   const transacting = rng.fork(`transacting ${path}`);
   const showing = rng.fork(`showing ${path}`);
   const mayShow = showing.chance(0.12);
+  const limiting = rng.fork(`limiting ${path}`);
+  const mayLimit = limiting.chance(0.15);
   const mapping = rng.fork(`mapping ${path}`);
   const mayMap = mapping.chance(0.25);
   const mayTransact = transacting.chance(0.2);
@@ -102,15 +104,11 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     return { kind: "all", path, isScoped, chains };
   };
 
-  /**
-   * What has changed begins with something that leaves a trace at once: else old code that takes the run finds nothing that it
-   * could stumble over, and goes on.
-   */
-  const drawPatch = (depth: number, path: string): Op => {
-    const first = drawStep(`${path}n`);
-    const [before, since] = [drawChain(depth - 1, `${path}o`, 2), drawChain(depth - 1, `${path}n`, 2)];
-    return { kind: "patch", path, chains: [before, [first, ...since]] };
-  };
+  const drawPatch = (depth: number, path: string): Op => ({
+    kind: "patch",
+    path,
+    chains: [drawChain(depth - 1, `${path}o`, 2), drawChain(depth - 1, `${path}n`, 2)],
+  });
 
   /** Another branch may wait for what is waited for later, too: if it loses, the signal is still there. */
   const drawRace = (depth: number, path: string, signals: readonly string[]): Op => {
@@ -129,8 +127,8 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   };
 
   const drawStart = (depth: number, path: string): Op => {
-    const { program } = drawCall(depth, path);
-    return { kind: "start", path, program, between: drawChain(depth - 1, `${path}w`, 2) };
+    const call = drawCall(depth, path);
+    return { ...call, kind: "start", between: drawChain(depth - 1, `${path}w`, 2) };
   };
 
   const drawTry = (depth: number, path: string): Op => {
@@ -148,6 +146,7 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     return {
       kind: "call",
       path,
+      ...(mayLimit && limiting.chance(0.5) ? { timeoutMs: drawMs() } : {}),
       program: generateProgram(rng, { leaseMs, mayRepeat, mayPatch, size, depth: depth - 1 }, path),
     };
   };
@@ -176,6 +175,14 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     return withOptions({ path, name: rng.pick(stepNames), workMs: Math.floor(workMs), failures });
   };
 
+  /** What may hang takes no time where it does not. */
+  const drawLimits = (transaction: Database | null): Partial<StepOp> => {
+    if (!mayLimit || transaction !== null) return {};
+    if (limiting.chance(0.4)) return { failsOnCrash: true };
+    if (limiting.chance(0.5)) return {};
+    return { workMs: 0, timeoutMs: 1 + Math.floor(limiting.next() * 0.3 * limits.leaseMs) };
+  };
+
   const drawTransaction = (): Database | null =>
     mayTransact && transacting.chance(0.8) ? transacting.pick(databases) : null;
 
@@ -183,12 +190,12 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     const transaction = drawTransaction();
     const retry = mayRetrySteps && options.chance(0.5) ? drawTries() : null;
     const undo =
-      mayUndo && options.chance(0.6) && raceDepth === 0 && transaction === null
+      mayUndo && options.chance(0.6) && raceDepth === 0 && transaction === null && !mayLimit
         ? { ...drawTries(), failures: options.pick([0, 0, 0, 1, 2, always]) }
         : null;
     const failures =
       retry !== null && step.failures === 0 && options.chance(0.6) ? 1 + options.below(3) : step.failures;
-    return { kind: "step", ...step, failures, retry, undo, transaction };
+    return { kind: "step", ...step, failures, retry, undo, transaction, ...drawLimits(transaction) };
   };
 
   /** Some pauses are so long that the run is parked. */

@@ -26,11 +26,24 @@ interface StampedProgram extends Program {
   readonly epoch?: number;
 }
 
-export interface Execution {
+/** A class, since V8 keeps the getters of an object literal, and all they refer to, among what lives long. */
+class Execution {
   readonly run: RunId;
-  readonly epoch: number;
   readonly attempt: number;
+  readonly #epochNow: () => number;
+
+  constructor(run: RunId, attempt: number, epochNow: () => number) {
+    this.run = run;
+    this.attempt = attempt;
+    this.#epochNow = epochNow;
+  }
+
+  get epoch(): number {
+    return this.#epochNow();
+  }
 }
+
+export type { Execution };
 
 /** One call of a step's function, known to the world outside. */
 interface StepCall {
@@ -124,6 +137,9 @@ const updates: UpdateSchemas = {
 /** With this the scopes begin of what a change has brought. */
 export const newSide = "new";
 
+/** What becomes of a step that takes too long, or whose worker dies. */
+export const stepErrors = ["STEP_TIMED_OUT", "STEP_CRASHED"] as const;
+
 /** How a run ended that did not complete. */
 const stops = ["RUN_FAILED", "RUN_CANCELLED", "RUN_TIMED_OUT", "RUN_EXPIRED"] as const;
 
@@ -134,6 +150,10 @@ function stoppedRun(error: unknown): unknown {
 
 function programError(message: string): Error {
   return Object.assign(new Error(message), { name: "ProgramError" });
+}
+
+function limitOf({ timeoutMs }: { readonly timeoutMs?: number }): { readonly timeout?: number } {
+  return timeoutMs === undefined ? {} : { timeout: timeoutMs };
 }
 
 function retryOf({ attempts, pauseMs }: Tries): NonNullable<StepOptions["retry"]> {
@@ -147,14 +167,8 @@ async function interpret(
   workflows: ReadonlyMap<Attempts, ProgramWorkflow>,
 ): Promise<unknown> {
   const { id: run, attempt } = ctx.run;
-  const execution: Execution = {
-    run,
-    attempt,
-    get epoch() {
-      const began = program.epoch ?? 0;
-      return host.epochNow?.(run, began) ?? began;
-    },
-  };
+  const began = program.epoch ?? 0;
+  const execution = new Execution(run, attempt, () => host.epochNow?.(run, began) ?? began);
   let deliveries = 0;
   /** It has learnt that it is to stop, and nothing it does from here on has any effect. */
   let isStopped = false;
@@ -162,6 +176,7 @@ async function interpret(
   /** The error of an operation, as opposed to one that the engine throws to stop the code. */
   const isOwnError = (error: unknown): boolean => {
     if (error instanceof Error && error.name === "ProgramError") return true;
+    if (stepErrors.some((code) => (error as { readonly code?: unknown }).code === code)) return true;
     const stopped = stoppedRun(error);
     return stopped !== null && stopped !== execution.run;
   };
@@ -193,9 +208,14 @@ async function interpret(
 
   const performStep = async (op: StepOp, step: StepContext): Promise<string> => {
     const call = await host.beginStep(execution, op, toldOf(step));
-    await host.work(op.workMs);
+    const { signal } = step;
+    const hangs = call.fails && op.timeoutMs !== undefined;
+    if (hangs && !signal.aborted)
+      await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+    else await host.work(op.workMs);
     call.end();
-    if (call.fails) throw programError(call.token);
+    // Whatever it returns once its time is over concerns nobody.
+    if (call.fails && !PawlError.is(signal.reason, "STEP_TIMED_OUT")) throw programError(call.token);
     return call.token;
   };
 
@@ -230,6 +250,8 @@ async function interpret(
 
   const optionsOf = (op: StepOp): StepOptions<string> => ({
     ...(op.retry === null ? {} : { retry: retryOf(op.retry) }),
+    ...(op.timeoutMs === undefined ? {} : { timeout: op.timeoutMs }),
+    ...(op.failsOnCrash === true ? { onCrash: "fail" } : {}),
     ...(op.undo === null
       ? {}
       : { undo: (result, undo) => performUndo(op, result, undo), undoRetry: retryOf(op.undo) }),
@@ -262,9 +284,9 @@ async function interpret(
         return (await deliver(op, ctx.waitForSignal(op.signal, { timeout: op.timeoutMs }))) ?? "timeout";
       }
       case "call":
-        return deliver(op, ctx.call(childOf(op.program), op.program));
+        return deliver(op, ctx.call(childOf(op.program), op.program, limitOf(op)));
       case "start": {
-        const handle = await ctx.start(childOf(op.program), op.program);
+        const handle = await ctx.start(childOf(op.program), op.program, limitOf(op));
         const between = await performChain(op.between, ctx);
         return [between, await deliver(op, handle.result())];
       }

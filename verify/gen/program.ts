@@ -12,6 +12,10 @@ export type Op =
       readonly undo: UndoPlan | null;
       /** In whose transaction its function is called; null: in none. */
       readonly transaction: Database | null;
+      /** One attempt may take so long; where its function is to fail, it never ends. Default: for ever, and it throws. */
+      readonly timeoutMs?: number;
+      /** It is not called again once its worker has died in it. Default: it is. */
+      readonly failsOnCrash?: boolean;
     }
   | { readonly kind: "sleep"; readonly path: string; readonly ms: number }
   | {
@@ -20,12 +24,19 @@ export type Op =
       readonly signal: string;
       readonly timeoutMs: number | null;
     }
-  | { readonly kind: "call"; readonly path: string; readonly program: Program }
+  | {
+      readonly kind: "call";
+      readonly path: string;
+      readonly program: Program;
+      /** How long the child may take. Default: for ever. */
+      readonly timeoutMs?: number;
+    }
   /** Starts a child, does other things, then waits for it. */
   | {
       readonly kind: "start";
       readonly path: string;
       readonly program: Program;
+      readonly timeoutMs?: number;
       readonly between: readonly Op[];
     }
   /** `Promise.all` over chains, each in a scope of its own or not. */
@@ -132,8 +143,8 @@ export function workMs(program: Program, retryMs: number): number {
   return program.attempts * (sum + retryMs) + nextMs;
 }
 
-function stepMs({ workMs, retry, undo }: StepOp): number {
-  const triesMs = (retry?.attempts ?? 1) * (workMs + (retry?.pauseMs ?? 0));
+function stepMs({ workMs, retry, undo, timeoutMs = 0 }: StepOp): number {
+  const triesMs = (retry?.attempts ?? 1) * (workMs + timeoutMs + (retry?.pauseMs ?? 0));
   return triesMs + (undo?.attempts ?? 0) * (undo?.pauseMs ?? 0);
 }
 

@@ -49,6 +49,8 @@ export interface RootPlan {
   readonly terms: StartTerms;
   /** Everybody who starts it, with the same key; at least one. */
   readonly startsAtMs: readonly number[];
+  /** It is started by a signal of this name, which its program waits for first; null: without any. */
+  readonly greeting: string | null;
   /** Somebody starts another program with the same key: one of the two is refused. */
   readonly rival: { readonly program: Program; readonly atMs: number } | null;
   /** How long after its start it is cancelled, if it is. */
@@ -67,9 +69,17 @@ export interface BatchPlan {
   readonly items: readonly { readonly program: Program; readonly key: string }[];
 }
 
+/** What somebody does to all runs at once; those that are paused are resumed after a while. */
+export interface BulkPlan {
+  readonly atMs: number;
+  readonly kind: "cancelAll" | "pauseAll";
+  readonly forMs: number;
+}
+
 export interface Scenario {
   readonly roots: readonly RootPlan[];
   readonly batch: BatchPlan | null;
+  readonly bulk: BulkPlan | null;
   /** How often somebody terminates a child. */
   readonly meddling: number;
   /** Some runs are given times, or are operated on: any child may then end otherwise than its program says. */
@@ -81,6 +91,8 @@ export interface Scenario {
 
 export interface ScenarioLimits extends Omit<ProgramLimits, "mayRepeat" | "attempts"> {
   readonly roots: number;
+  /** Nobody else has runs there. Default: others may. */
+  readonly isAlone?: boolean;
   /** Callers begin what they do within this time. */
   readonly activeMs: number;
 }
@@ -135,8 +147,15 @@ export function generateScenario(rng: Rng, limits: ScenarioLimits): Scenario {
   const drawRoot = (index: number): RootPlan => {
     const terms = drawTerms();
     const mayRepeat = isRedriven || terms.attempts !== null;
-    const program = generateProgram(rng, { ...limits, mayRepeat }, `r${index}`);
-    drawSignals(rng, program, signals);
+    const drawn = generateProgram(rng, { ...limits, mayRepeat }, `r${index}`);
+    const greeting = rng.fork(`greeting ${index}`).chance(0.12) ? `r${index}hello` : null;
+    const program = greeting === null ? drawn : greeted(drawn, greeting);
+    drawSignals(rng, drawn, signals);
+    if (greeting !== null)
+      signals.set(
+        drawn.path,
+        new Map([...(signals.get(drawn.path) ?? []), [greeting, [greetingOf(greeting)]]]),
+      );
     const rivalProgram = generateProgram(rng, { ...limits, mayRepeat, size: 1, depth: 0 }, `rival${index}`);
     // A pause that comes late may find a life without a deadline.
     // Nor does a deadline end one that is being undone.
@@ -147,8 +166,8 @@ export function generateScenario(rng: Rng, limits: ScenarioLimits): Scenario {
     return {
       program,
       key: `key ${index}`,
-      // A start that is repeated after its run went on as another is refused where the run must be new.
-      terms: { ...terms, mustBeNew: terms.mustBeNew && program.next === null },
+      terms: { ...terms, mustBeNew: terms.mustBeNew && greeting === null },
+      greeting,
       startsAtMs: [drawMs(), ...several(0.3, 3, drawMs)],
       rival: maybe(0.1, () => ({ program: rivalProgram, atMs: drawMs() })),
       cancelAfterMs: maybe(isRedriven ? 0.4 : 0.25, drawSoonMs),
@@ -177,13 +196,23 @@ export function generateScenario(rng: Rng, limits: ScenarioLimits): Scenario {
     return { atMs: drawMs(), attempts, items };
   };
 
+  const bulking = rng.fork("bulk");
+  const bulk: BulkPlan | null =
+    limits.isAlone === true && bulking.chance(0.06)
+      ? {
+          atMs: bulking.next() * limits.activeMs,
+          kind: bulking.pick(["cancelAll", "pauseAll"]),
+          forMs: bulking.next() * leaseMs,
+        }
+      : null;
   const roots = Array.from({ length: limits.roots }, (_, index) => drawRoot(index));
   for (const { program } of roots) drawUpdates(rng.fork("updates"), program, updates);
   return {
     roots,
     batch: maybe(0.2, drawBatch),
+    bulk,
     meddling: isOperated ? 0.2 : 0,
-    mayStop: isTimed || isOperated,
+    mayStop: isTimed || isOperated || bulk?.kind === "cancelAll",
     signals,
     updates,
   };
@@ -219,4 +248,14 @@ function drawUpdates(rng: Rng, program: Program, all: Map<string, readonly strin
       );
     for (const op of walk(ops, false)) if ("program" in op) drawUpdates(rng, op.program, all);
   }
+}
+
+/** What a greeting carries, which is its idempotency key as well. */
+export function greetingOf(signal: string): string {
+  return `${signal}:0`;
+}
+
+function greeted(program: Program, signal: string): Program {
+  const wait = { kind: "wait", path: `${program.path}.hello`, signal, timeoutMs: null } as const;
+  return { ...program, ops: [wait, ...program.ops] };
 }

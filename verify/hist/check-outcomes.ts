@@ -3,6 +3,7 @@ import type { RecordedError } from "../../packages/pawl/src/core/recorded-error.
 import { endStatuses } from "../../packages/pawl/src/core/run-status.ts";
 import type { SnapshotParked, SnapshotRun } from "../../packages/pawl/src/store/snapshot.ts";
 import type { Expectation } from "../gen/expect.ts";
+import { stepErrors } from "../gen/program-workflow.ts";
 import { livesOf, type FinalState } from "./check-facts.ts";
 import type { Lives } from "./lives.ts";
 import type { Report } from "./verdict.ts";
@@ -141,7 +142,9 @@ const childErrors: readonly unknown[] = ["RUN_FAILED", "RUN_CANCELLED", "RUN_TIM
 function wrongError(error: RecordedError, causes: ReadonlySet<string>): string | null {
   if (causes.size === 0) return "a run failed that cannot";
   const path = error.message.split("#")[0] ?? "";
-  return causes.has(path) || childErrors.includes(error.code)
+  return causes.has(path) ||
+    childErrors.includes(error.code) ||
+    stepErrors.some((code) => code === error.code)
     ? null
     : `the run failed with ${JSON.stringify(error)}`;
 }

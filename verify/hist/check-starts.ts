@@ -37,7 +37,8 @@ export function createStartCheck(final: FinalState, report: Report): StartCheck 
   return {
     client(entry) {
       if (entry.type !== "ok") return;
-      if (entry.op === "start" && entry.run !== null) acknowledge(entry, entry.run, entry.key);
+      if ((entry.op === "start" || entry.op === "signalOrStart") && entry.run !== null)
+        acknowledge(entry, entry.run, entry.key);
       if (entry.op !== "startMany") return;
       for (const { run, key } of entry.value as readonly StartedItem[]) acknowledge(entry, run, key);
     },

@@ -61,6 +61,7 @@ export function createStepCheck(lives: Lives, report: Report): StepCheck {
   const newestEpoch = new Map<RunId, number>();
   const triesBy = new Map<string, StepTries>();
   const keys = new Map<string, StepEntry>();
+  const called = new Map<string, StepEntry>();
   /** Steps that have an outcome, by their keys. */
   const stepBy = new Map<string, string>();
   const owners = new Map<string, StepEntry>();
@@ -112,6 +113,15 @@ export function createStepCheck(lives: Lives, report: Report): StepCheck {
     owners.set(`${id} ${key}`, entry);
   };
 
+  /** Whoever holds the run. */
+  const checkOnce = (entry: StepEntry): void => {
+    const id = `${entry.run} ${entry.step} ${redrivesOf(entry)} ${entry.stepAttempt}`;
+    const before = called.get(id);
+    if (before !== undefined && before.epoch < entry.epoch)
+      report("I3", `step ${entry.step} was called again after its worker died in it`, before, entry);
+    called.set(id, entry);
+  };
+
   const checkCall = (entry: StepEntry): void => {
     const { callBy, completed, failed } = lifeOf(entry.run, entry.step);
     if (completed !== null && entry.epoch >= completed.entry.epoch) {
@@ -126,6 +136,7 @@ export function createStepCheck(lives: Lives, report: Report): StepCheck {
       report("I3", `one holder called step ${entry.step} twice in one attempt`, twin, entry);
     callBy.set(callId, entry);
     checkStepAttempt(entry);
+    if (entry.failsOnCrash === true) checkOnce(entry);
     const last = lastCallOf.get(entry.run);
     if (last === undefined || entry.epoch >= last.epoch) {
       const isEarlier = last !== undefined && entry.attempt < leastAttempt(last, entry);
@@ -176,7 +187,8 @@ export function createStepCheck(lives: Lives, report: Report): StepCheck {
   };
 
   const checkDelivery = (entry: DeliveryEntry): void => {
-    const token = tokenIn(entry.value);
+    // The engine's own errors speak of steps, too.
+    const token = entry.type === "ok" ? tokenIn(entry.value) : null;
     if (token !== null && !recorded.has(token)) {
       report("I14", "a result was delivered before it was recorded", calls.get(token) ?? null, entry);
     }

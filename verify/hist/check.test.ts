@@ -527,3 +527,28 @@ test("I12: what a withheld call leaves behind is noticed", () => {
   const half = [storeEntry(5, { ...withheld, run, answer: "existing" }, "c1"), ...entries.slice(1)];
   expect(broken({ entries: half })).toEqual(["I12"]);
 });
+
+test("I3: a step that must not be is called again after its worker died", () => {
+  const call = { type: "invoke", step: "p.1", token: "p.1#2", failsOnCrash: true } as const;
+  const entries = [stepEntry(25, call), otherWorker, claimedAgain, stepEntry(151, { ...call, epoch: 2 })];
+  expect(broken({ without: isEnd, entries })).toContain("I3");
+});
+
+test("I1: a run that was not cancelled with all the others is noticed", () => {
+  const all = { op: "cancelAll", run: null, call: 900 } as const;
+  const entries = [
+    clientEntry(8, { ...all, type: "invoke" }),
+    storeEntry(9, { op: "tell", run, message: "m", topic: "cancel", key: null, answer: "accepted" }, "c1"),
+    clientEntry(12, { ...all, type: "ok" }),
+  ];
+  const inbox = [message("m", 9, { topic: "cancel", takenSeq: 0 })];
+  expect(broken({ entries, snapshot: { inbox } })).not.toContain("I1");
+  expect(broken({ entries: entries.filter(({ by }) => by === "client") })).toEqual(["I1"]);
+});
+
+test("I1: a signal that started a run and is not there is missed", () => {
+  const started = clientEntry(9, { op: "signalOrStart", type: "ok", key: "k", value: "hello:0" });
+  expect(broken({ entries: [started] })).toEqual(["I1"]);
+  const inbox = [message("m", 8, { idempotencyKey: "hello:0" })];
+  expect(broken({ entries: [started], snapshot: { inbox } })).toEqual([]);
+});

@@ -230,9 +230,18 @@ export function observeStore(store: Store, process: string, observer: StoreObser
       note("ok", { op: "reschedule", run, priority, startAt, answer, isDeaf });
       return answer;
     },
-    // No program of the simulation does these.
+    async signalOrStart(asked) {
+      const answer = await store.signalOrStart(asked);
+      const { kind, id: run, told } = answer;
+      if (kind === "elsewhere") return answer;
+      noteCreate(recorder.entries.length, asked.run, run, kind === "found" ? "existing" : kind);
+      if (kind === "created") observer.created(asked.run);
+      const { id, topic, idempotencyKey: key } = asked.message;
+      if (told !== null) note("ok", { op: "tell", run, message: id, topic, key, answer: told });
+      return answer;
+    },
+    // No program of the simulation does this.
     fork: (run, history) => store.fork(run, history),
-    signalOrStart: (asked) => store.signalOrStart(asked),
     listRuns: (filter) => store.listRuns(filter),
     findKey: (key) => store.findKey(key),
     countRuns: (most) => store.countRuns(most),

@@ -44,6 +44,10 @@ export interface ClientEntry extends Observed {
     | "reschedule"
     | "redrive"
     | "redriveAll"
+    | "signalOrStart"
+    | "cancelAll"
+    | "pauseAll"
+    | "resumeAll"
     | "update"
     | "published"
     | "stream"
@@ -72,6 +76,8 @@ export interface StepEntry extends Observed {
   readonly isUndoable: boolean;
   /** Its function is called in a transaction, which may be rolled back and tried again. */
   readonly isTransactional?: boolean;
+  /** It must not be called again once its worker has died in it. */
+  readonly failsOnCrash?: boolean;
 }
 
 /** What a step's function wrote in its transaction, committed. */

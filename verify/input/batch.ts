@@ -29,7 +29,8 @@ export interface BatchReport {
 const callsPerBatch = 250;
 const callsAtOnce = 25;
 const longestEndMs = 15_000;
-const mostShrinks = 60;
+/** Each failing call is made smaller for so long. */
+const shrinkMs = 5_000;
 const codec = aesGcmCodec({ keys: [{ id: "one", key: new Uint8Array(32).fill(1) }] });
 
 /** Makes the calls that follow from the seed, which also names the place, then looks at everything that was acknowledged. */
@@ -95,11 +96,11 @@ async function prepare(pawl: Pawl, isMemory: boolean): Promise<Field> {
 /** The smallest call that fails, of those that are near. */
 async function reportCall(call: Call, outcome: string, field: Field, report: Report): Promise<void> {
   let [least, said] = [call, outcome];
-  let tries = 0;
+  const endsAt = Date.now() + shrinkMs;
   for (let found = true; found;) {
     found = false;
     for (const less of least.smaller()) {
-      if (++tries > mostShrinks) break;
+      if (Date.now() > endsAt) break;
       const again = await less.make(field);
       if (isFine(again)) continue;
       [least, said, found] = [less, again, true];

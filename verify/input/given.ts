@@ -16,6 +16,8 @@ export interface Given {
 /** What has a meaning in SQL, in JSON, in a path or to a formatter, to be strung together. */
 const pieces = [
   ..."'\"`$%_\\;()[]{}|&,:=<>*/-+#?!@~^ \t\n\r0aé\u202e🎉".split(/(?:)/u),
+  "\0",
+  "\ud800",
   "''",
   '""',
   "$$",

@@ -1,5 +1,5 @@
 import type { Violation } from "../hist/verdict.ts";
-import { runSchedule } from "../sim/schedule.ts";
+import { drawTerms, runSchedule } from "../sim/schedule.ts";
 import type { Tally } from "../sim/tally.ts";
 import { calm } from "./calm-plan.ts";
 import { harmsAt, Script, type SingleFault } from "./script.ts";
@@ -20,7 +20,7 @@ export interface Baseline {
 
 export async function runBaseline(seed: string): Promise<Baseline> {
   const script = new Script(null);
-  const { landed, violations } = await runSchedule(seed, { plan: calm, script });
+  const { landed, violations } = await runSchedule(seed, { script }, drawTerms(seed, calm));
   return { passed: script.passed, landed, violations };
 }
 
@@ -33,7 +33,7 @@ export function* casesOf(seed: string, { passed }: Baseline): Generator<Case> {
 
 export async function runCase({ seed, fault }: Case): Promise<readonly Violation[]> {
   const script = new Script(fault);
-  const { violations } = await runSchedule(seed, { plan: calm, script });
+  const { violations } = await runSchedule(seed, { script }, drawTerms(seed, calm));
   if (script.hasLanded) return violations;
   const says = "a place was not passed that was passed when nothing went wrong";
   return [...violations, { invariant: "Determinism", says, witness: [fault] }];

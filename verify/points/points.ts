@@ -1,5 +1,5 @@
 import { fork } from "node:child_process";
-import { bundle } from "../sim/bundle.ts";
+import { bundle } from "../bundle.ts";
 import { crashPoints } from "../sim/plan.ts";
 import { provesNothing, type Stage, type StageFailure, type StageReport, type StageTask } from "../stage.ts";
 import { parseCase, runBaseline, runCase } from "./case.ts";

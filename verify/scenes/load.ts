@@ -10,10 +10,13 @@ export class Load {
   readonly #pawl: Pawl;
   readonly #going: Promise<void>;
   readonly #perSecond: number;
+  readonly #stepMs: number;
   #isOver = false;
 
-  constructor(pawl: Pawl, perSecond: number) {
+  /** @param stepMs how long each step and each transaction takes */
+  constructor(pawl: Pawl, perSecond: number, stepMs = 0) {
     this.#pawl = pawl;
+    this.#stepMs = stepMs;
     this.#perSecond = perSecond;
     this.#going = this.#startOnAndOn();
     // What goes wrong is told at the end.
@@ -35,7 +38,7 @@ export class Load {
   }
 
   async #start(count: number): Promise<void> {
-    const items = Array.from({ length: count }, () => ({ input: { steps: 3, stepMs: 0 } }));
+    const items = Array.from({ length: count }, () => ({ input: { steps: 3, stepMs: this.#stepMs } }));
     try {
       const runs = await this.#pawl.startMany(chain, items);
       this.started.push(...runs.map(({ id }) => id));

@@ -53,10 +53,11 @@ function createOrder(build: Build, mark: Mark): Order {
   });
 }
 
-function buy(ctx: Context, step: string): Promise<string> {
+function buy(ctx: Context, step: string, ms = 0): Promise<string> {
   return ctx.transaction(step, async (tx) => {
     const own = tx as Transaction;
     await own.query("insert into public.purchase (run_id, step) values ($1, $2)", [ctx.run.id, step]);
+    if (ms > 0) await pause(ms);
     return step;
   });
 }
@@ -65,7 +66,7 @@ function createChain(mark: Mark): Chain {
   return workflow({ name: "chain", version: 1, crashLimit }, async (ctx, { steps, stepMs }: ChainInput) => {
     for (let n = 1; n <= steps; n++) {
       const name = `link-${n}`;
-      if (n % 3 === 0) await buy(ctx, `buy-${n}`);
+      if (n % 3 === 0) await buy(ctx, `buy-${n}`, stepMs);
       else
         await ctx.step(name, async () => {
           await mark(ctx.run.id, name);

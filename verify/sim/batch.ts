@@ -1,5 +1,7 @@
 import type { Violation } from "../hist/verdict.ts";
-import { runSchedule } from "./schedule.ts";
+import { describeTerms } from "./describe-terms.ts";
+import { drawTerms, runSchedule } from "./schedule.ts";
+import { shrink } from "./shrink.ts";
 import { count, type Tally } from "./tally.ts";
 
 /** What a number of schedules showed. Plain values only: it travels between processes. */
@@ -19,7 +21,12 @@ export interface BatchReport {
 interface BatchFailure {
   readonly seed: string;
   readonly violations: readonly Violation[];
+  /** What happens in it, in words. */
+  readonly story: string;
 }
+
+/** How long a world that fails is made smaller. */
+const shrinkSeconds = 10;
 
 /** One in this many schedules is run twice, with a trace. */
 const repeatEvery = 200;
@@ -43,7 +50,10 @@ export async function runBatch(seedOf: (index: number) => string, seconds: numbe
     for (const [kind, times] of result.landed) count(landed, kind, times);
     asked += result.asked;
     answered += result.answered;
-    if (result.violations.length > 0) failure = { seed, violations: result.violations };
+    if (result.violations.length > 0) {
+      const small = await shrink({ seed, violations: result.violations }, shrinkSeconds);
+      failure = { ...small, story: describeTerms(drawTerms(small.seed)) };
+    }
     if (!isRepeated) continue;
     repeated += 1;
     const again = await runSchedule(seed, { tracing: true });
@@ -51,6 +61,7 @@ export async function runBatch(seedOf: (index: number) => string, seconds: numbe
     if (difference !== null) {
       failure ??= {
         seed,
+        story: "",
         violations: [
           { invariant: "Determinism", says: "two traces of one seed differ", witness: difference },
         ],

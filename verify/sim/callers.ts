@@ -1,7 +1,15 @@
 import { PawlError } from "../../packages/pawl/src/core/error.ts";
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
 import type { Program } from "../gen/program.ts";
-import type { BatchPlan, RedrivePlan, ReschedulePlan, RootPlan, Scenario } from "../gen/scenario.ts";
+import {
+  greetingOf,
+  type BulkPlan,
+  type BatchPlan,
+  type RedrivePlan,
+  type ReschedulePlan,
+  type RootPlan,
+  type Scenario,
+} from "../gen/scenario.ts";
 import type { SeenEnd } from "../hist/check-facts.ts";
 import type { StartedItem } from "../hist/check-starts.ts";
 import type { ClientEntry, Recorder } from "../hist/record.ts";
@@ -51,9 +59,10 @@ export class Callers {
 
   constructor(parts: CallersParts) {
     this.#parts = parts;
-    const { roots, batch } = parts.scenario;
+    const { roots, batch, bulk } = parts.scenario;
     for (const root of roots) this.#plan(root);
     if (batch !== null) this.#later(batch.atMs, () => this.#startMany(batch));
+    if (bulk !== null) this.#later(bulk.atMs, () => this.#bulk(bulk));
   }
 
   /** Nothing is left to do but to wait for results, and what these may lead to. */
@@ -93,11 +102,8 @@ export class Callers {
   };
 
   async #start(program: Program, root: RootPlan): Promise<void> {
-    const { key, terms, cancelAfterMs, terminateAfterMs, pause, reschedules, redrives } = root;
-    const asked: Asked = { op: "start", run: null, key, value: null };
-    const answered = await this.#insist(asked, async ({ port }) => ({
-      run: await port.start(program, key, terms),
-    }));
+    const { cancelAfterMs, terminateAfterMs, pause, reschedules, redrives } = root;
+    const answered = await this.#ensure(program, root);
     const run = answered?.run;
     if (run === undefined || run === null) return;
     this.#follow(
@@ -111,6 +117,34 @@ export class Callers {
     for (const plan of reschedules) this.#later(plan.afterMs, () => this.#reschedule(run, plan));
     for (const { when, afterMs } of redrives)
       if (when === "started") this.#later(afterMs, () => this.#redrive(run));
+  }
+
+  #ensure(program: Program, { key, terms, greeting, ...root }: RootPlan): Promise<Answered | null> {
+    if (greeting === null || program !== root.program)
+      return this.#insist({ op: "start", run: null, key, value: null }, async ({ port }) => ({
+        run: await port.start(program, key, terms),
+      }));
+    const value = greetingOf(greeting);
+    return this.#insist({ op: "signalOrStart", run: null, key, value }, async ({ port }) => ({
+      run: await port.signalOrStart(program, key, terms, greeting, value),
+    }));
+  }
+
+  /** An earlier try may still come and pause what was resumed: it is resumed once more when none is on its way. */
+  async #bulk({ kind, forMs }: BulkPlan): Promise<void> {
+    await this.#all(kind);
+    if (kind === "cancelAll") return;
+    await this.#sleep(leastGapMs + forMs);
+    await this.#all("resumeAll");
+    await this.#sleep(this.#allArrivedAtMs - this.#parts.world.nowMs);
+    await this.#all("resumeAll");
+  }
+
+  async #all(op: "cancelAll" | "pauseAll" | "resumeAll"): Promise<void> {
+    await this.#insist({ op, run: null, key: null, value: null }, async ({ port }) => {
+      await port[op]();
+      return {};
+    });
   }
 
   async #startMany(batch: BatchPlan): Promise<void> {
@@ -195,6 +229,7 @@ export class Callers {
   sendSignals(run: RunId, path: string): void {
     const { scenario, rng, plan } = this.#parts;
     for (const [name, values] of scenario.signals.get(path) ?? []) {
+      if (scenario.roots.some(({ greeting }) => greeting === name)) continue;
       const pauses = values.map(() => rng.next() * rng.pick([0, 0.1, 2]) * plan.leaseMs);
       const repeats = values.map(() => rng.chance(0.3));
       this.#later(0, async () => {

@@ -14,12 +14,23 @@ export type StoppedStatus = Exclude<EndStatus, "completed">;
 export interface ClientPort {
   start(program: Program, key: string, terms: StartTerms): Promise<RunId>;
   startMany(batch: BatchPlan): Promise<readonly RunId[]>;
+  signalOrStart(
+    program: Program,
+    key: string,
+    terms: StartTerms,
+    signal: string,
+    value: string,
+  ): Promise<RunId>;
   signal(run: RunId, name: string, value: string, key: string): Promise<void>;
   cancel(run: RunId): Promise<void>;
   terminate(run: RunId): Promise<void>;
   redrive(run: RunId): Promise<void>;
   /** Redrives all runs that ended like this. */
   redriveAll(status: StoppedStatus): Promise<void>;
+  /** All runs that live. */
+  cancelAll(): Promise<void>;
+  pauseAll(): Promise<void>;
+  resumeAll(): Promise<void>;
   reschedule(run: RunId, plan: ReschedulePlan): Promise<void>;
   pause(run: RunId): Promise<void>;
   resume(run: RunId): Promise<void>;

@@ -57,6 +57,20 @@ export function createSimClient(
       const given = items.map(({ program, key }) => ({ input: program, key }));
       return (await client.startMany(workflowOf(attempts), given)).map(({ id }) => id);
     },
+    async signalOrStart(program, key, terms, signal, payload) {
+      const told = { signal, payload, idempotencyKey: payload };
+      const options = { ...told, key, input: program, ...optionsOf(terms, retryMs) };
+      return (await client.signalOrStart(workflowOf(program.attempts), options)).id;
+    },
+    async cancelAll() {
+      await client.cancelAll({});
+    },
+    async pauseAll() {
+      await client.pauseAll({});
+    },
+    async resumeAll() {
+      await client.resumeAll({});
+    },
     signal: (run, name, value, idempotencyKey) => client.signal(run, name, value, { idempotencyKey }),
     cancel: (run) => client.cancel(run),
     terminate: (run) => client.terminate(run, "terminated"),

@@ -19,7 +19,7 @@ export class Ledger {
   hostFor(process: SimProcess): ProgramHost {
     const recorder = this.#recorder;
     return {
-      beginStep: (execution, { path, failures, undo, transaction }, told) => {
+      beginStep: (execution, { path, failures, undo, transaction, failsOnCrash }, told) => {
         const token = `${path}#${this.#tokens++}`;
         const fails = this.#countCall(execution.run, path, process) <= failures;
         const note = (type: StepEntry["type"]): void => {
@@ -40,6 +40,7 @@ export class Ledger {
             stepAttempt: told.attempt,
             isUndoable: undo !== null,
             ...(transaction === null ? {} : { isTransactional: true }),
+            ...(failsOnCrash === true ? { failsOnCrash } : {}),
           });
         };
         note("invoke");

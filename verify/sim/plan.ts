@@ -80,25 +80,27 @@ export const crashPoints: readonly CrashPoint[] = [
 const holdersPoints = crashPoints.filter((point) => /^(step|undo|record|park|end|cancel)/.test(point));
 
 /**
- * Draws a plan. Each fault is absent from about half the plans: what one fault hides, a schedule without it shows.
+ * Draws a plan. Each fault is absent from about half the plans: what one fault hides, a schedule without it shows. Most worlds are
+ * small: there most mistakes show already, and many small worlds can be looked at in the time of a large one.
  */
 export function drawPlan(rng: Rng): Plan {
   const leaseMs = rng.pick([600, 1_500, 3_000]);
+  const mostlyFew = (most: number): number => 1 + Math.floor(most * rng.next() ** 3);
   const activeMs = leaseMs * rng.pick([0.1, 1, 2]);
   const maybe = (most: number): number => (rng.chance(0.5) ? rng.next() * most : 0);
   const every = (leases: number): number | null =>
     rng.chance(0.5) ? leases * leaseMs * rng.between(0.5, 2) : null;
   return {
     leaseMs,
-    pollMs: leaseMs * rng.pick([0.1, 0.4, 1]),
-    workers: 1 + rng.below(3),
+    pollMs: leaseMs * rng.pick([0.2, 0.5, 1]),
+    workers: rng.pick([1, 2, 2, 3]),
     concurrency: rng.pick([1, 2, 10]),
-    clients: 1 + rng.below(2),
-    roots: 1 + rng.below(4),
-    programSize: 1 + rng.below(10),
+    clients: rng.pick([1, 1, 2]),
+    roots: mostlyFew(4),
+    programSize: mostlyFew(12),
     crashLimit: rng.chance(0.2) ? 3 : 1_000,
     activeMs,
-    faultMs: activeMs + leaseMs * rng.between(1, 5),
+    faultMs: activeMs + leaseMs * rng.between(0.5, 3),
     latencyMs: rng.pick([1, 5, 40]),
     longMs: leaseMs * rng.pick([0.2, 1, 3]),
     calls: {

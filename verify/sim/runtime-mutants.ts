@@ -117,7 +117,7 @@ export const runtimeMutants: readonly RuntimeMutant[] = [
     name: "a run is parked without a look at what it was told",
     breaks: ["I17", "I8"],
     file: "runtime/course.ts",
-    right: "if (holding.isTold) inbox.fill(await holding.readInbox());",
+    right: "if (holding.isTold()) inbox.fill(await holding.readInbox());",
     wrong: "",
   },
 ];

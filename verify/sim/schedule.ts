@@ -1,6 +1,6 @@
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
+import type { Payload } from "../../packages/pawl/src/core/json.ts";
 import type { RetryPolicy } from "../../packages/pawl/src/core/retry.ts";
-import { isEnded } from "../../packages/pawl/src/core/run-status.ts";
 import { createHintBox } from "../../packages/pawl/src/memory/hint-box.ts";
 import { storeOf, type MemoryStore } from "../../packages/pawl/src/memory/memory-store.ts";
 import { createState, type State } from "../../packages/pawl/src/memory/state.ts";
@@ -17,6 +17,7 @@ import { Recorder } from "../hist/record.ts";
 import { Verdict, type Violation } from "../hist/verdict.ts";
 import type { Script } from "../points/script.ts";
 import { Callers } from "./callers.ts";
+import { cutAt, readSeed } from "./cuts.ts";
 import { Ledger } from "./ledger.ts";
 import { drawPlan, type Plan } from "./plan.ts";
 import { Population } from "./population.ts";
@@ -32,9 +33,7 @@ export interface ScheduleOptions {
   /** Keep a line for everything that happens. */
   readonly tracing?: boolean;
   /** Puts a mistake into the store, to see whether it is found out. */
-  readonly spoil?: Spoil;
-  /** Changes what was drawn. */
-  readonly plan?: (drawn: Plan) => Plan;
+  readonly spoil?: Spoil | undefined;
   /** Makes things go wrong beside what the plan says. */
   readonly script?: Script;
 }
@@ -48,14 +47,35 @@ export interface ScheduleResult {
   readonly trace: string;
 }
 
+/** What is decided before a world begins. Plain values, and the rest follows from them and the seed. */
+export interface Terms {
+  readonly scenario: Scenario;
+  readonly plan: Plan;
+}
+
+/** @param change changes what was drawn. */
+export function drawTerms(text: string, change: (drawn: Plan) => Plan = (drawn) => drawn): Terms {
+  const { seed, cuts } = readSeed(text);
+  const rng = createRng(seed);
+  const plan = change(drawPlan(rng.fork("plan")));
+  const { leaseMs, programSize: size, roots, activeMs, isDeployed: mayPatch } = plan;
+  const limits = { leaseMs, size, depth: 2, roots, activeMs, mayPatch, isAlone: true };
+  const scenario = generateScenario(rng.fork("scenario"), limits);
+  return cuts.reduce<Terms>(cutAt, { scenario, plan });
+}
+
 /** Runs one world from its seed to its rest, and checks what was observed in it. */
-export async function runSchedule(seed: string, options: ScheduleOptions = {}): Promise<ScheduleResult> {
-  return new Schedule(createRng(seed), options).run();
+export async function runSchedule(
+  seed: string,
+  options: ScheduleOptions = {},
+  terms: Terms = drawTerms(seed),
+): Promise<ScheduleResult> {
+  return new Schedule(createRng(readSeed(seed).seed), terms, options).run();
 }
 
 const beginning = Date.UTC(2026, 0, 1);
-/** How often somebody looks whether all is done. */
-const lookEveryMs = 100;
+/** How often in a lease somebody looks whether all is done. */
+const looksPerLease = 8;
 /** Beside two leases and the work itself: how long recovery may take. */
 const slackMs = 10_000;
 
@@ -65,6 +85,7 @@ class Schedule {
   readonly #world = new World(beginning);
   readonly #healAtMs: number;
   readonly #recorder: Recorder;
+  readonly #state: State;
   readonly #memory: MemoryStore;
   readonly #observer: StoreObserver;
   readonly #store: Store;
@@ -75,27 +96,22 @@ class Schedule {
   readonly #landed: Tally = new Map();
   readonly #unforeseen = new Verdict();
 
-  constructor(rng: Rng, options: ScheduleOptions) {
-    const { tracing = false, spoil = (store) => store, plan: change = (drawn) => drawn, script } = options;
-    const plan = (this.#plan = change(drawPlan(rng.fork("plan"))));
-    const limits = {
-      leaseMs: plan.leaseMs,
-      size: plan.programSize,
-      depth: 2,
-      roots: plan.roots,
-      activeMs: plan.activeMs,
-      mayPatch: plan.isDeployed,
-    };
-    const scenario = (this.#scenario = generateScenario(rng.fork("scenario"), limits));
+  constructor(
+    rng: Rng,
+    { plan, scenario }: Terms,
+    { tracing = false, spoil = (store) => store, script }: ScheduleOptions,
+  ) {
+    this.#plan = plan;
+    this.#scenario = scenario;
     const world = this.#world;
     const clock = { now: () => Math.floor(world.nowMs) };
     this.#healAtMs = beginning + plan.faultMs;
     this.#recorder = new Recorder(clock.now, tracing);
     this.#recorder.note(() => JSON.stringify({ plan, scenario }));
-    const state = createState(
+    const state = (this.#state = createState(
       clock.now,
       createHintBox((send) => send()),
-    );
+    ));
     this.#memory = storeOf(state);
     this.#store = spoil(this.#memory, state);
     this.#observer = {
@@ -104,7 +120,7 @@ class Schedule {
       snapshot: () => this.#memory.snapshot(),
       look: (run) => lookAt(state, run),
       created: (run) => this.#noteCreated(run),
-      redriven: (run) => this.#sendSignals(run, programOf(state, run)),
+      redriven: (run) => this.#sendSignals(run, readProgram(state.runs.get(run)?.input)),
       claimed: (_, epoch) => {
         if (epoch > 1) population.noteTakeover();
       },
@@ -132,13 +148,13 @@ class Schedule {
     process.on("unhandledRejection", onRejection);
     const { leaseMs, activeMs } = this.#plan;
     let isOver = false;
-    const look = async (): Promise<void> => {
-      if (!(await this.#isSettled())) return void this.#world.after(lookEveryMs, () => void look());
+    const look = (): void => {
+      if (!this.#isSettled()) return void this.#world.after(leaseMs / looksPerLease, look);
       // Zombies may still do harm.
       this.#population.resumeAll();
       this.#world.after(leaseMs / 2, () => (isOver = true));
     };
-    this.#world.after(activeMs, () => void look());
+    this.#world.after(activeMs, look);
     const boundMs = 2 * leaseMs + slackMs + this.#workMs();
     await this.#world.runUntil(this.#healAtMs + boundMs, () => isOver);
     await this.#storeFor("the end").sweep({ limit: 1_000, after: null });
@@ -189,7 +205,7 @@ class Schedule {
   #noteCreated(run: NewRun): void {
     if (this.#runs.has(run.id)) return;
     this.#runs.add(run.id);
-    const program = JSON.parse(run.input?.json ?? "null") as Program;
+    const program = readProgram(run.input);
     this.#sendSignals(run.id, program);
     this.#callers.attend(run.id, program);
     if (run.parent !== null) this.#callers.meddle(run.id);
@@ -211,15 +227,17 @@ class Schedule {
   }
 
   /** All callers are done, and every run has ended that can. */
-  async #isSettled(): Promise<boolean> {
+  #isSettled(): boolean {
     if (!this.#callers.isDone) return false;
-    const most = Number.MAX_SAFE_INTEGER;
-    const { runs } = await this.#memory.listRuns({ limit: most, look: most });
-    return runs.every(({ id, status, parkReason, dueAt, input }) => {
-      if (isEnded(status)) return !this.#callers.isFollowed(id);
-      const program = JSON.parse(input?.json ?? "null") as Program;
-      return parkReason === "waiting" && dueAt === null && expectEnd(program, this.#around).waits;
-    });
+    for (const { id, room, input } of this.#state.runs.values()) {
+      if (room === null) {
+        if (this.#callers.isFollowed(id)) return false;
+      } else {
+        if (room.kind !== "parked" || room.reason !== "waiting" || room.dueAt !== null) return false;
+        if (!expectEnd(readProgram(input), this.#around).waits) return false;
+      }
+    }
+    return true;
   }
 
   #expect(run: SnapshotRun): ExpectedRun {
@@ -253,8 +271,8 @@ class Schedule {
   }
 }
 
-function programOf(state: State, run: RunId): Program {
-  return JSON.parse(state.runs.get(run)?.input?.json ?? "null") as Program;
+function readProgram(input: Payload | null | undefined): Program {
+  return JSON.parse(input?.json ?? "null") as Program;
 }
 
 function lookAt(state: State, runId: RunId): { readonly isHeld: boolean; readonly isDeaf: boolean } {

@@ -1,8 +1,9 @@
 import { fork } from "node:child_process";
+import { bundle } from "../bundle.ts";
 import { provesNothing, type Stage, type StageFailure, type StageReport } from "../stage.ts";
 import type { BatchReport } from "./batch.ts";
-import { bundle } from "./bundle.ts";
-import { runSchedule } from "./schedule.ts";
+import { describeTerms } from "./describe-terms.ts";
+import { drawTerms, runSchedule } from "./schedule.ts";
 import { count, faultKinds, operationKinds, type Tally } from "./tally.ts";
 
 /** CI has two cores. */
@@ -18,19 +19,21 @@ export const simulation: Stage = {
 };
 
 async function repeat(seed: string): Promise<StageReport> {
-  const { violations } = await runSchedule(seed);
-  return { landed: new Map(), figures: [], failures: violations.length === 0 ? [] : [{ violations, seed }] };
+  const terms = drawTerms(seed);
+  const { violations } = await runSchedule(seed, {}, terms);
+  const failures = violations.length === 0 ? [] : [{ violations, seed, story: describeTerms(terms) }];
+  return { landed: new Map(), figures: [], failures };
 }
 
 async function simulate(seed: string, seconds: number): Promise<StageReport> {
-  const main = await bundle(new URL("batch-main.ts", import.meta.url));
+  const share = await bundle(new URL("batch-main.ts", import.meta.url));
   try {
     const shares = Array.from({ length: processes }, (_, index) =>
-      forkShare(main.path, `${seed}.${index}`, seconds),
+      forkShare(share.path, `${seed}.${index}`, seconds),
     );
     return summarise(await Promise.all(shares));
   } finally {
-    await main.remove();
+    await share.remove();
   }
 }
 

@@ -74,6 +74,14 @@ export const operationKinds: readonly string[] = [
   ...databases.map((database) => `transaction: ${database}`),
   ...updateKinds.map((kind) => `update ${kind}`),
   "update of a run that ended first",
+  "signalOrStart",
+  "signalOrStart of a run that was there",
+  "cancelAll",
+  "pauseAll",
+  "resumeAll",
+  "step that timed out",
+  "step whose worker died",
+  "child that timed out",
   "value published",
   "published value read",
   "item written to a stream",
@@ -130,6 +138,7 @@ export function countEffects(tally: Tally, entries: readonly Entry[], snapshot: 
 }
 
 function countAsked(tally: Tally, { type, op, value }: ClientEntry): void {
+  if (type === "ok" && (op === "signalOrStart" || op.endsWith("All"))) count(tally, op);
   if (op === "update" && type === "ok") count(tally, `update ${(value as SeenAnswer).status}`);
   if (op === "update" && type === "fail") count(tally, "update of a run that ended first");
   if (op === "stream" && type === "ok" && (value as readonly unknown[]).length > 0)
@@ -155,6 +164,11 @@ function countFacts(tally: Tally, { events }: StoreSnapshot): void {
   for (const { runId, kind, at, dueAt, data } of events) {
     if (kind === "step_completed" && blocked.delete(runId)) count(tally, "blocked run that went on");
     if (kind === "blocked") blocked.add(runId);
+    if (kind === "step_failed" || kind === "step_retried") {
+      const { code } = (data?.value ?? {}) as { readonly code?: string };
+      if (code === "STEP_TIMED_OUT") count(tally, "step that timed out");
+      if (code === "STEP_CRASHED") count(tally, "step whose worker died");
+    }
     const counted = kindOfFact[kind];
     if (counted !== undefined) count(tally, counted);
     if (kind === "step_retried") {
@@ -170,7 +184,8 @@ function countFacts(tally: Tally, { events }: StoreSnapshot): void {
 
 /** Those that leave no facts of their own, in runs that came to their end. */
 function countOperations(tally: Tally, { runs }: StoreSnapshot): void {
-  for (const { status, input } of runs) {
+  for (const { status, input, parentId } of runs) {
+    if (status === "timed_out" && parentId !== null) count(tally, "child that timed out");
     if (status !== "completed") continue;
     for (const { kind } of walk((input?.value as Program | undefined)?.ops ?? [], false))
       if (kind === "map") count(tally, kind);
@@ -204,6 +219,7 @@ class CallerTally {
   readonly #redriven = new Map<RunId, { times: number; readonly epoch: number }>();
   readonly #epochs = new Map<RunId, number>();
   readonly #calls = new Map<number, number>();
+  readonly #greeted = new Set<RunId>();
 
   constructor(tally: Tally, { runs, events }: StoreSnapshot) {
     this.#tally = tally;
@@ -226,6 +242,9 @@ class CallerTally {
       if (entry.answer === "terminated")
         this.#count(entry.wasHeld ? "terminate of a held run" : "terminate of a run that nobody holds");
     } else if (entry.op === "tell") {
+      if (entry.key?.endsWith("hello:0") === true && this.#greeted.has(entry.run))
+        this.#count("signalOrStart of a run that was there");
+      if (entry.key?.endsWith("hello:0") === true) this.#greeted.add(entry.run);
       if (entry.answer === "accepted" && (entry.topic === "pause" || entry.topic === "resume"))
         this.#count(entry.topic);
     } else if (entry.op === "claim") {

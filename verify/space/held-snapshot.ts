@@ -10,7 +10,7 @@ const hotTables = ["ready", "lease", "parked"] as const;
 /** Somebody keeps a snapshot open for long: dead rows cannot be removed. Work goes on as fast, and the space comes back. */
 export const heldSnapshot: Scene = {
   name: "held-snapshot",
-  faults: ["dead row that could not be removed"],
+  faults: ["dead row that could not be removed", "scan of a hot table by overlapping readers"],
   async act({ isLong, landed, figure, report }) {
     await using ground = await Ground.open({ autovacuum_naptime: "1s" });
     await Promise.all([ground.hire({ lease: "15s" }), ground.hire({ lease: "15s" })]);
@@ -32,7 +32,11 @@ export const heldSnapshot: Scene = {
     const holder = await ground.pool.connect();
     await holder.query("begin isolation level repeatable read");
     await holder.query("select count(*) from pawl.ready");
+    const readers = new AbortController();
+    const reading = Promise.all(Array.from({ length: 4 }, () => scan(ground, readers.signal)));
     const during = await rateOver(phaseMs * (isLong ? 10 : 2));
+    readers.abort();
+    landed("scan of a hot table by overlapping readers", sum(await reading));
     const dead = await ground.value<string>(
       "select sum(n_dead_tup)::text from pg_stat_user_tables where schemaname = 'pawl' and relname = any ($1)",
       [hotTables],
@@ -77,6 +81,25 @@ async function drainRate(ground: Ground): Promise<number> {
   }
   return (1_000 * items.length) / ms;
 }
+
+/** Reads all hot tables again and again, each time in one long transaction. Answers how often. */
+async function scan(ground: Ground, signal: AbortSignal): Promise<number> {
+  let scans = 0;
+  while (!signal.aborted) {
+    const client = await ground.pool.connect();
+    await client.query("begin isolation level repeatable read read only");
+    for (const table of hotTables) {
+      await client.query(`select count(*) from pawl.${table}`);
+      await pause(100);
+      scans += 1;
+    }
+    await client.query("commit");
+    client.release();
+  }
+  return scans;
+}
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
 
 interface Size {
   readonly tables: number;

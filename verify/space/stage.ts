@@ -3,9 +3,7 @@ import { backlog, sameSecond } from "./backlog.ts";
 import { diskFull } from "./disk-full.ts";
 import { heldSnapshot } from "./held-snapshot.ts";
 import { idlePolling } from "./idle.ts";
-import { maintenance } from "./maintenance.ts";
 import { outOfMemory, poisonRuns } from "./poison.ts";
-import { olderPoint } from "./restore.ts";
 
 /** Space, load, and what lies in the way. */
 export const space = createSceneStage("space", [
@@ -15,7 +13,5 @@ export const space = createSceneStage("space", [
   idlePolling,
   poisonRuns,
   outOfMemory,
-  maintenance,
   diskFull,
-  olderPoint,
 ]);

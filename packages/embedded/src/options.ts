@@ -41,8 +41,9 @@ const knownOptions = ["dir", "port", "strictPort", "durable", "settings", "binar
 const settingName = /^[a-z_][a-z0-9_.]*$/i;
 const reservedSettings = new Set(["port", "listen_addresses", "unix_socket_directories", "data_directory"]);
 
-/** Checks what the user gave, once, at the edge. */
-export function checkOptions(options: StartPostgresOptions): CheckedOptions {
+/** Checks what the user gave, once, at the edge. @throws {EmbeddedPostgresError} `INVALID_OPTION` */
+export function checkOptions(given: StartPostgresOptions): CheckedOptions {
+  const options = copyOf("options", given) as StartPostgresOptions;
   for (const key of Object.keys(options)) {
     if (!knownOptions.includes(key)) {
       throw invalid(
@@ -53,8 +54,13 @@ export function checkOptions(options: StartPostgresOptions): CheckedOptions {
   }
   const port = options.port ?? 0;
   if (!Number.isInteger(port) || port < 0 || port > 65_535) {
-    throw invalid("port", `The option port is ${port}; give a whole number from 0 to 65535.`);
+    throw invalid("port", "The option port must be a whole number from 0 to 65535.");
   }
+  assertType("strictPort", options.strictPort, "boolean");
+  assertType("durable", options.durable, "boolean");
+  assertType("log", options.log, "function");
+  if (options.signal !== undefined && !isSignal(options.signal))
+    throw invalid("signal", "The option signal must be an AbortSignal, or be left out.");
   const strictPort = options.strictPort ?? false;
   if (strictPort && port === 0) {
     throw invalid("strictPort", "The option strictPort needs a port; give one, or leave strictPort out.");
@@ -64,28 +70,54 @@ export function checkOptions(options: StartPostgresOptions): CheckedOptions {
     port,
     strictPort,
     durable: options.durable ?? true,
-    settings: checkSettings(options.settings ?? {}),
+    settings: checkSettings(copyOf("settings", options.settings ?? {})),
     binaries: checkFolder("binaries", options.binaries),
     log: options.log,
     signal: options.signal,
   };
 }
 
-function checkFolder(option: string, folder: string | undefined): string | undefined {
+/** A copy: what was checked is what is used. It may come from anywhere, and throw at whoever reads it. */
+function copyOf(option: string, given: unknown): Record<string, unknown> {
+  try {
+    if (typeof given === "object" && given !== null && !Array.isArray(given)) return { ...given };
+  } catch {
+    // It is none that can be read.
+  }
+  throw invalid(option, `The ${option} of startPostgres must be an object that can be read.`);
+}
+
+function isSignal(value: unknown): boolean {
+  try {
+    return typeof (value as AbortSignal).throwIfAborted === "function";
+  } catch {
+    return false;
+  }
+}
+
+function assertType(option: string, value: unknown, type: "boolean" | "function"): void {
+  if (value === undefined || typeof value === type) return;
+  throw invalid(option, `The option ${option} must be a ${type}, or be left out.`);
+}
+
+function checkFolder(option: string, folder: unknown): string | undefined {
   if (folder === undefined) return undefined;
-  if (folder === "" || folder.includes("\0")) {
+  if (typeof folder !== "string" || folder === "" || folder.includes("\0")) {
     throw invalid(option, `The option ${option} is not a path; name a folder, or leave it out.`);
   }
   return isAbsolute(folder) ? resolve(folder) : resolve(process.cwd(), folder);
 }
 
-function checkSettings(settings: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
-  for (const name of Object.keys(settings)) {
+function checkSettings(settings: Readonly<Record<string, unknown>>): Readonly<Record<string, string>> {
+  for (const [name, value] of Object.entries(settings)) {
     if (!settingName.test(name)) {
       throw invalid(
         "settings",
         `"${name}" is not the name of a Postgres setting; write it as in postgresql.conf.`,
       );
+    }
+    if (typeof value !== "string" || value.includes("\0")) {
+      throw invalid("settings", `The setting "${name}" must be a text without NUL, as in postgresql.conf.`);
     }
     if (reservedSettings.has(name.toLowerCase())) {
       throw invalid(
@@ -94,7 +126,7 @@ function checkSettings(settings: Readonly<Record<string, string>>): Readonly<Rec
       );
     }
   }
-  return settings;
+  return settings as Readonly<Record<string, string>>;
 }
 
 function invalid(option: string, message: string): EmbeddedPostgresError {

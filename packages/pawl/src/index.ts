@@ -6,7 +6,7 @@ import { noProbe } from "./core/crash-point.ts";
 import { PawlError } from "./core/error.ts";
 import { createIds } from "./core/ids.ts";
 import { guardLog, silentLog, type Log } from "./core/log.ts";
-import { identifierFault } from "./core/name.ts";
+import { identifierFault, nameFault } from "./core/name.ts";
 import {
   checkDuration,
   checkFlag,
@@ -366,7 +366,8 @@ const checkPool: Check = (value) => {
 
 const checkCodec: Check = (value) => {
   const { name, encode, decode, digest } = (value ?? {}) as Partial<PayloadCodec>;
-  if (typeof name !== "string" || name === "") return "must have a name";
+  const fault = nameFault(name);
+  if (fault !== null) return `must have a name, which ${fault}`;
   return [encode, decode, digest].every((method) => typeof method === "function")
     ? null
     : "must have the methods encode, decode and digest";

@@ -1,7 +1,7 @@
 import { PawlError } from "../core/error.ts";
 import { identifierFault } from "../core/name.ts";
 import { checkOptions } from "../core/options.ts";
-import { wrappedState } from "../core/sql-state.ts";
+import { isPassing, wrappedState } from "../core/sql-state.ts";
 import { transactionAborted } from "../core/transact.ts";
 import { findAnswer, type Transaction } from "../core/transaction.ts";
 import type { CompletionId, Completions, TakeOver, Transactor } from "../core/transactor.ts";
@@ -135,7 +135,10 @@ function translate(error: unknown, schema: string): unknown {
     case "25P02":
       return transactionAborted({ cause: error });
     default:
-      return error;
+      // A statement of ours, and not of the function's.
+      return isPassing(error)
+        ? new PawlError("STORE_UNAVAILABLE", `No answer from ${schema}.${tableName}.`, {}, { cause: error })
+        : error;
   }
 }
 

@@ -1,4 +1,5 @@
-import { transact } from "../core/transact.ts";
+import { wrappedState } from "../core/sql-state.ts";
+import { ConnectionLost, transact } from "../core/transact.ts";
 import type { Transaction } from "../core/transaction.ts";
 import type { Transactor } from "../core/transactor.ts";
 import { createTransactor, type TransactorOptions } from "./create-transactor.ts";
@@ -29,6 +30,12 @@ interface Client extends Transaction {
 
 const ignore = (): void => {};
 
+/** Whoever gets no answer at all has no connection. */
+function noConnection(error: unknown): never {
+  if (wrappedState(error) !== null) throw error;
+  throw new ConnectionLost("no connection", { cause: error });
+}
+
 /**
  * Transactions on connections of a pool of `pg`.
  * @throws {PawlError} `INVALID_OPTION`
@@ -46,7 +53,7 @@ export function withPg<Pool extends PgPool>(
     "withPg",
     options,
     async (work, beginOptions = {}) => {
-      const client = (await pool.connect()) as Client;
+      const client = (await pool.connect().catch(noConnection)) as Client;
       // One that dies while it is lent emits an error, which unheard would end the process.
       client.on("error", ignore);
       let isBroken = false;

@@ -54,8 +54,16 @@ export function createPayloads({ maxBytes = defaultPayloadBytes, codec }: Payloa
 
   const write: Payloads["write"] = (value, what) => encode(value, what, maxBytes);
 
-  const decodeSealed: Payloads["decodeParsed"] = (value, notes, place) =>
-    isSealed(notes) ? decode(open(value, notes.codec, place)) : decodeParsed(value, notes);
+  const decodeSealed: Payloads["decodeParsed"] = (value, notes, place) => {
+    if (!isSealed(notes)) return decodeParsed(value, notes);
+    const opened = open(value, notes.codec, place);
+    try {
+      return decode(opened);
+    } catch (error) {
+      // Not what the parser says: it quotes what was to be kept from others.
+      throw PawlError.is(error) ? error : failed("decode", undefined);
+    }
+  };
 
   const decodePayload: Payloads["decode"] = (payload, place) => {
     if (payload === null) return undefined;

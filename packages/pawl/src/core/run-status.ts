@@ -11,10 +11,6 @@ export type LiveStatus = (typeof liveStatuses)[number];
 /** What people see of a run. */
 export type RunStatus = LiveStatus | EndStatus;
 
-export function isEnded(status: RunStatus): status is EndStatus {
-  return (endStatuses as readonly string[]).includes(status);
-}
-
 /** Why a run is parked. `delayed` and `retry` count as pending and waiting for people. */
 export type ParkReason = "delayed" | "waiting" | "retry" | "paused" | "blocked";
 

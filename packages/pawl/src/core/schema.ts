@@ -9,8 +9,10 @@ import { PawlError } from "./error.ts";
 export function parseWith(schema: StandardSchemaV1, value: unknown, what: string): unknown {
   try {
     const result = schema["~standard"].validate(value);
-    if (!(result instanceof Promise)) return accept(result, what);
-    return result.then((late) => accept(late, what)).catch((error: unknown) => refuse(error, what));
+    if (!isPromise(result)) return accept(result, what);
+    return Promise.resolve(result)
+      .then((late) => accept(late, what))
+      .catch((error: unknown) => refuse(error, what));
   } catch (error) {
     return refuse(error, what);
   }
@@ -22,13 +24,34 @@ function refuse(error: unknown, what: string): never {
   throw new PawlError("INVALID_PAYLOAD", `The schema of the ${what} threw at it.`, {}, { cause: error });
 }
 
+/** Of any library. */
+function isPromise<Result>(result: Result | Promise<Result>): result is Promise<Result> {
+  return typeof (result as Partial<Promise<Result>>).then === "function";
+}
+
+/** It is somebody else's code: of what it says, so much is told. */
+const mostIssues = 20;
+const longestText = 200;
+const longestPath = 20;
+
 function accept(result: StandardSchemaV1.Result<unknown>, what: string): unknown {
   if (result.issues === undefined) return result.value;
-  const issues = result.issues.map((issue) => ({ path: writePath(issue.path), message: issue.message }));
+  const issues = result.issues
+    .slice(0, mostIssues)
+    .map(({ path, message }) => ({ path: shorten(writePath(path)), message: shorten(message) }));
   const found = issues.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`)).join("; ");
-  throw new PawlError("INVALID_PAYLOAD", `The ${what} does not fit its schema: ${found}.`, { issues });
+  const left = result.issues.length - issues.length;
+  const more = left > 0 ? `; and ${left} more` : "";
+  throw new PawlError("INVALID_PAYLOAD", `The ${what} does not fit its schema: ${found}${more}.`, { issues });
 }
 
 function writePath(path: StandardSchemaV1.Issue["path"]): string {
-  return (path ?? []).map((part) => String(typeof part === "object" ? part.key : part)).join(".");
+  return (path ?? [])
+    .slice(0, longestPath)
+    .map((part) => String(typeof part === "object" ? part.key : part))
+    .join(".");
+}
+
+function shorten(text: string): string {
+  return text.length > longestText ? `${text.slice(0, longestText)}…` : text;
 }

@@ -21,6 +21,13 @@ export function wrappedState(error: unknown): string | null {
   return innermost;
 }
 
+const passing = /^(?:08|53|57|58)/;
+
+/** Whether the server says that it cannot answer now: it shuts down, is out of something, or was told to give up. */
+export function isPassing(error: unknown): boolean {
+  return passing.test(wrappedState(error) ?? "");
+}
+
 interface Layer {
   readonly cause?: unknown;
   readonly driverError?: unknown;

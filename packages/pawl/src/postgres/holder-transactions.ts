@@ -1,5 +1,6 @@
 import type pg from "pg";
 import { PawlError } from "../core/error.ts";
+import { isPassing } from "../core/sql-state.ts";
 import type { Timers } from "../core/timers.ts";
 import { transact, transactionAborted } from "../core/transact.ts";
 import { readAnswer, type Transaction } from "../core/transaction.ts";
@@ -58,7 +59,8 @@ export function createHolderTransactions(
       // The record fails as every statement does after one that has failed.
       if (PawlError.is(translated, "INVALID_TRANSACTION") && translated.details["sqlState"] === "25P02")
         throw transactionAborted({ cause: error });
-      throw translated;
+      // A statement of ours, and not of the function's.
+      throw isPassing(translated) ? unavailable(translated) : translated;
     }
   };
 
@@ -131,12 +133,7 @@ function lend(client: pg.PoolClient): { handle: OwnTransaction & Transaction; se
 
 function unavailable(error: unknown): PawlError {
   const reason = error instanceof Error ? error.message : String(error);
-  return new PawlError(
-    "STORE_UNAVAILABLE",
-    `No connection for the transaction: ${reason}.`,
-    {},
-    { cause: error },
-  );
+  return new PawlError("STORE_UNAVAILABLE", `No answer to the transaction: ${reason}.`, {}, { cause: error });
 }
 
 const misplaced = (): Promise<never> =>

@@ -132,13 +132,14 @@ export class Course {
   async #prepare(): Promise<Outcome | null> {
     const { orders, claimed, history, holding } = this.#parts;
     orders.obey();
-    while (orders.isPaused) {
+    while (orders.isPaused()) {
       const outcome = await this.#ending.pause();
       if (outcome !== null) return outcome;
     }
     const isOver = claimed.epoch === 1 || isBetweenAttempts(history);
-    if (orders.stop !== null && isOver && !this.#ending.isUndoExpected) return this.#ending.stop(orders.stop);
-    while (holding.hasFacts) await this.#record();
+    if (orders.stop !== null && isOver && !this.#ending.isUndoExpected())
+      return this.#ending.stop(orders.stop);
+    while (holding.hasFacts()) await this.#record();
     return null;
   }
 
@@ -165,7 +166,7 @@ export class Course {
       const error = Object.assign(thrown as Error, { retryable: false });
       return { outcome: await this.#ending.finish({ kind: "threw", error }) };
     }
-    while (holding.hasFacts) await this.#record();
+    while (holding.hasFacts()) await this.#record();
     return { input };
   }
 
@@ -249,8 +250,8 @@ export class Course {
     this.#parts.watch?.asked(`${terms.family} "${terms.key}"`);
     if (this.#isOver()) return this.#ignore(terms);
     if (this.#refusal !== null) return Promise.reject(this.#refusal);
-    if (this.#parts.steps.calling !== null)
-      return Promise.reject(nestedError(this.#parts.steps.calling, terms));
+    const calling = this.#parts.steps.calling();
+    if (calling !== null) return Promise.reject(nestedError(calling, terms));
     if (isLost(branch)) return Promise.reject(withdrawnError(terms));
     const request = createRequest(terms);
     enterBranch(request, branch);
@@ -321,9 +322,9 @@ export class Course {
     const isNext =
       next !== null && (unasked === null || next.seq < unasked.seq || unasked.seq <= this.#givenUpSeq);
     // What the last steps brought goes to the code first: it may be all that it needed to come to its end.
-    const isWaiting = this.#isReplaying || (this.#requests.size > 0 && !isNext);
-    if (isReleasing() && steps.size === 0 && isWaiting) {
-      if (holding.hasFacts) return this.#record();
+    const isWaiting = this.#isReplaying || (this.#requests.size() > 0 && !isNext);
+    if (isReleasing() && steps.size() === 0 && isWaiting) {
+      if (holding.hasFacts()) return this.#record();
       await holding.release();
       return "released";
     }
@@ -420,7 +421,7 @@ export class Course {
   async #live(): Promise<Outcome | null> {
     const { holding, inbox, orders, steps, isReleasing } = this.#parts;
     this.#isReplaying = false;
-    if (holding.isTold) inbox.fill(await holding.readInbox());
+    if (holding.isTold()) inbox.fill(await holding.readInbox());
     orders.obey();
     if (orders.stop === null) steps.beginIntended();
     try {
@@ -438,12 +439,13 @@ export class Course {
       if (error instanceof Lost) throw error;
       return this.#ending.blockUnreadable(error);
     }
-    const isSoonBusy = steps.hasShortWait && !this.#isHalted();
-    const isBusy = steps.size > 0 || isSoonBusy || this.#requests.size === 0;
-    if (holding.hasAnswers || holding.hasTooMany || (holding.hasPressing && isBusy)) return this.#record();
+    const isSoonBusy = steps.hasShortWait() && !this.#isHalted();
+    const isBusy = steps.size() > 0 || isSoonBusy || this.#requests.size() === 0;
+    if (holding.hasAnswers() || holding.hasTooMany() || (holding.hasPressing() && isBusy))
+      return this.#record();
     if (isBusy) return this.#rest();
     if (isReleasing()) return null;
-    return orders.isPaused ? this.#ending.pause() : this.#park();
+    return orders.isPaused() ? this.#ending.pause() : this.#park();
   }
 
   async #giveUpWithdrawn(isMeant: (request: Request) => boolean = () => true): Promise<void> {
@@ -455,7 +457,7 @@ export class Course {
   /** Nothing new begins. */
   #isHalted(): boolean {
     const { orders, isReleasing } = this.#parts;
-    return orders.stop !== null || orders.isPaused || orders.isUndoing || isReleasing();
+    return orders.stop !== null || orders.isPaused() || orders.isUndoing || isReleasing();
   }
 
   async #record(): Promise<null> {
@@ -477,7 +479,7 @@ export class Course {
   /** A step runs, or the code does: waits until something happens, or is due. Code that does not heed a stop is given up. */
   async #rest(): Promise<Outcome | null> {
     const { bell, clock, holding, orders, steps, log, watch } = this.#parts;
-    if (watch !== undefined && steps.size === 0 && this.#codeEnd === null)
+    if (watch !== undefined && steps.size() === 0 && this.#codeEnd === null)
       watch.strayed(this.#place(), this.#lastGiven);
     if (orders.stop !== null || orders.isUndoing) {
       if (await bell.wait(patienceMs)) return null;

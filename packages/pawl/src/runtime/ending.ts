@@ -32,7 +32,7 @@ export interface Ending {
   /** Ends it as it was told, though its code does not come to its end. */
   giveUp(): Promise<Outcome>;
   /** Whether something may have to be undone before it ends, for which its code is needed. */
-  readonly isUndoExpected: boolean;
+  isUndoExpected(): boolean;
   /** The code does not fit the history. */
   block(difference: Difference): Promise<Outcome>;
   /** What the run was given, has done or gives cannot be read or written here: leaves it to a process that can. */
@@ -60,10 +60,10 @@ export function createEnding(parts: EndingParts): Ending {
   const { claimed, history, holding, inbox, orders, steps, bell, log, payloads } = parts;
   const undoing = createUndoing(parts);
   const { runId } = claimed;
-  const attempt = () => ({ name: null, attempt: claimed.attempt, beganAt: holding.heldSince });
+  const attempt = () => ({ name: null, attempt: claimed.attempt, beganAt: holding.heldSince() });
 
   const recordSurplus = async (): Promise<void> => {
-    while (holding.hasTooMany) parts.absorb(await holding.record());
+    while (holding.hasTooMany()) parts.absorb(await holding.record());
   };
 
   /** The terminal fact is the last, whatever a step that nobody waits for may still bring in. */
@@ -81,7 +81,7 @@ export function createEnding(parts: EndingParts): Ending {
 
   /** What was done is undone first. How it ends is settled by the first that says so. `thrown`: by the code, if it was. */
   const conclude = async (wanted: Fate, thrown?: unknown): Promise<Outcome> => {
-    const fate = undoing.fate ?? wanted;
+    const fate = undoing.fate() ?? wanted;
     const undone = await undoing.run(fate);
     if (typeof undone === "string") return undone;
     const { status } = fate;
@@ -108,7 +108,7 @@ export function createEnding(parts: EndingParts): Ending {
 
   const complete = (output: Payload | null, next: Continuation | null = null): Promise<Outcome> => {
     // Whatever still runs has lost a race, or was forgotten, and nobody waits for it.
-    if (steps.size > 0) {
+    if (steps.size() > 0) {
       log.warn("The run has returned while steps were in progress: await every step, or use ctx.race.", {
         steps: steps.running(),
       });
@@ -183,7 +183,7 @@ export function createEnding(parts: EndingParts): Ending {
     for (;;) {
       orders.obey();
       if (orders.stop !== null) return stop(orders.stop);
-      const outcome = orders.isPaused ? await pause(terms.attemptFailed) : await park(terms);
+      const outcome = orders.isPaused() ? await pause(terms.attemptFailed) : await park(terms);
       if (outcome !== null) return outcome;
     }
   };
@@ -192,7 +192,7 @@ export function createEnding(parts: EndingParts): Ending {
   const heedOrders = async (): Promise<void> => {
     const { stop: before } = orders;
     if (before !== null) return;
-    if (holding.isTold) inbox.fill(await holding.readInbox());
+    if (holding.isTold()) inbox.fill(await holding.readInbox());
     orders.obey();
     const { stop: ordered } = orders;
     if (ordered !== null) steps.abort(stopError(ordered, runId, orders.cancelData));
@@ -200,9 +200,9 @@ export function createEnding(parts: EndingParts): Ending {
 
   /** A run with a step in progress is not parked: what the step did is recorded first. */
   const stepsEnded = async (): Promise<void> => {
-    while (steps.size > 0) {
+    while (steps.size() > 0) {
       await heedOrders();
-      if (holding.hasFacts) parts.absorb(await holding.record());
+      if (holding.hasFacts()) parts.absorb(await holding.record());
       if (orders.stop === null) steps.beginIntended();
       else steps.refuse(stopError(orders.stop, runId, orders.cancelData));
       const isGivenUp = orders.stop !== null;
@@ -222,9 +222,9 @@ export function createEnding(parts: EndingParts): Ending {
     steps.abort(reason);
     steps.refuse(reason);
     const givenUpAt = parts.clock.now() + patienceMs;
-    while (steps.size > 0) {
+    while (steps.size() > 0) {
       await heedOrders();
-      if (holding.hasFacts) parts.absorb(await holding.record());
+      if (holding.hasFacts()) parts.absorb(await holding.record());
       const leftMs = givenUpAt - parts.clock.now();
       if (leftMs <= 0) {
         log.warn("The run ends without steps that do not return.", { steps: steps.running() });
@@ -271,9 +271,7 @@ export function createEnding(parts: EndingParts): Ending {
 
   return {
     stop,
-    get isUndoExpected() {
-      return undoing.isExpected;
-    },
+    isUndoExpected: () => undoing.isExpected(),
     pause: () => pause(false),
     giveUp() {
       steps.giveUp();
@@ -281,7 +279,8 @@ export function createEnding(parts: EndingParts): Ending {
       return stop(orders.stop ?? "cancelled");
     },
     async finish(end) {
-      if (undoing.fate !== null) return conclude(undoing.fate, end.kind === "threw" ? end.error : undefined);
+      const fate = undoing.fate();
+      if (fate !== null) return conclude(fate, end.kind === "threw" ? end.error : undefined);
       const ordered = orders.stop;
       if (ordered !== null) {
         await stepsStopped(stopError(ordered, runId, orders.cancelData));

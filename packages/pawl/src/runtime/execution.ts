@@ -30,7 +30,7 @@ export interface Execution {
   /** Starts nothing new, and gives the run back once its code, told what the running steps did, asks for more. */
   release(): void;
   /** About how many bytes a parked run holds on to. */
-  readonly bytes: number;
+  bytes(): number;
   /**
    * The parked run was claimed again by the same worker: goes on where its code waits, without reading or replaying
    * anything. Null, and of no more use, unless everything is as it was left.
@@ -165,9 +165,7 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
         isReleasing = true;
         bell.ring();
       },
-      get bytes() {
-        return holding.bytes;
-      },
+      bytes: () => holding.bytes(),
       resume(again) {
         const parked = course;
         if (parked === null || !parked.isResumable || !holding.renew(again)) return null;

@@ -6,7 +6,7 @@ import type { CompletionId, TakeOver, Transactor } from "../core/transactor.ts";
 import { Lost } from "./holding.ts";
 import { createPatience } from "./patience.ts";
 import { Settled } from "./settled.ts";
-import { isRefusal, mayPass, TryAgain } from "./transaction-error.ts";
+import { isRefusal, mayPassUncalled, TryAgain } from "./transaction-error.ts";
 import type { TransactionsParts, Try } from "./transaction-try.ts";
 
 const firstPauseMs = 100;
@@ -46,7 +46,7 @@ export function createForeign(
         taken.catch(() => {});
         return await Promise.race([taken, patience.isOver]);
       } catch (error) {
-        if (!isInDoubt && !mayPass(error) && wrappedState(error) !== null) throw error;
+        if (!isInDoubt && !mayPassUncalled(error) && wrappedState(error) !== null) throw error;
         log.warn("The transaction's database did not answer; it is asked again.", { failures, error });
       } finally {
         patience.end();

@@ -47,19 +47,19 @@ export type ParkTerms = Pick<Parking, "reason" | "dueAt" | "delayMs" | "wants" |
  * under way, and go out together with the next; so at most one write per run is in flight.
  */
 export interface Holding {
-  readonly lease: Lease;
+  lease(): Lease;
   readonly time: StoreTime;
   /** When it was taken, by the store's clock as far as it was known. */
-  readonly heldSince: number;
+  heldSince(): number;
   /** About how many bytes the input takes, and the facts that were loaded and recorded. */
-  readonly bytes: number;
-  readonly hasFacts: boolean;
+  bytes(): number;
+  hasFacts(): boolean;
   /** Whether any of them is worth a write of its own: a patch waits for the next one. */
-  readonly hasPressing: boolean;
+  hasPressing(): boolean;
   /** More than fits into one write: some must be recorded before the run can be parked or ended. */
-  readonly hasTooMany: boolean;
+  hasTooMany(): boolean;
   /** Whether a gathered fact lets the code go on once it is recorded. */
-  readonly hasAnswers: boolean;
+  hasAnswers(): boolean;
   /** `tookMs`: how long what the fact speaks of took, for those who measure. */
   add(fact: Fact, child?: NewRun, tookMs?: number): void;
   /** Writes to a stream, with the fact that says so if there is one. Resolves when it is recorded; rejects if it never will be. */
@@ -76,7 +76,7 @@ export interface Holding {
   end(end: RunEnd, next: Continuation | null): Promise<void>;
   release(): Promise<void>;
   /** Unread messages may be there. */
-  readonly isTold: boolean;
+  isTold(): boolean;
   told(): void;
   /** Says that the code begins, where the claim has not. */
   begin(): Promise<void>;
@@ -98,7 +98,7 @@ export interface Holding {
   confirm(): Promise<void>;
   /** From now on every call ends in `Lost`, those under way included. */
   drop(): void;
-  readonly isHeld: boolean;
+  isHeld(): boolean;
   /** Throws `Lost` if it is not held. */
   assertHeld(): void;
 }
@@ -194,18 +194,24 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     }
   };
 
-  /** The oldest facts: as many as fit into a record. What ends or parks the run takes all: `hasTooMany` was asked before. */
-  const takeGathered = (isAll: boolean): readonly Gathered[] => {
+  /**
+   * The oldest facts: as many as fit into a record. What ends or parks the run takes all: `hasTooMany` was asked before. A
+   * patch that nothing has followed waits, unless the run ends: whoever goes on may be old code, which finds nothing that it
+   * could stumble over, and must be free to take the old side.
+   */
+  const takeGathered = (at: "record" | "park" | "end"): readonly Gathered[] => {
     let count = 0;
     let bytes = 0;
-    for (const { size } of gathered) {
-      if (!isAll && count > 0 && (count === mostFacts || bytes + size > mostBytes)) break;
+    const waiting = at === "end" ? [] : waitingPatches(gathered);
+    const ready = waiting.length === 0 ? gathered : gathered.filter((each) => !waiting.includes(each));
+    for (const { size } of ready) {
+      if (at === "record" && count > 0 && (count === mostFacts || bytes + size > mostBytes)) break;
       count += 1;
       bytes += size;
     }
     gatheredBytes -= bytes;
-    const taken = gathered.slice(0, count);
-    gathered = gathered.slice(count);
+    const taken = ready.slice(0, count);
+    gathered = [...ready.slice(count), ...waiting];
     return taken;
   };
 
@@ -264,7 +270,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     tell: ((answer: A) => void) | undefined,
     nextDelayMs: number | null,
   ): Promise<Written<A>> => {
-    const batch = takeGathered(at !== "record").map(number);
+    const batch = takeGathered(at).map(number);
     const events = batch.flatMap(({ event }) => event ?? []);
     const children = batch.flatMap(({ child }) => child ?? []);
     const written = batch.some(({ writing }) => writing !== undefined) ? await placed(batch) : null;
@@ -284,6 +290,15 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     if (written !== null) finishWriting(batch);
     probe(`${at}.after`);
     return { answer, isRepeated, sent: events, arrived: takeArrived() };
+  };
+
+  /** Those that have come before a fact which is written by itself. */
+  const recordPatches = async (): Promise<void> => {
+    const patches = gathered.filter(isPatch);
+    if (patches.length === 0) return;
+    gathered = gathered.filter((each) => !isPatch(each));
+    const events = patches.map(number).flatMap(({ event }) => event ?? []);
+    await persist(() => store.record({ lease, events, children: [] }));
   };
 
   const takeArrived = (): readonly RunEvent[] => {
@@ -308,28 +323,14 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     (await persist(() => store.loadHistory(lease.runId, seq - 1))).answer;
 
   return {
-    get lease() {
-      return lease;
-    },
+    lease: () => lease,
     time,
-    get heldSince() {
-      return heldSince;
-    },
-    get bytes() {
-      return bytes;
-    },
-    get hasFacts() {
-      return gathered.length > 0 || arrived.length > 0;
-    },
-    get hasPressing() {
-      return gathered.some(({ fact }) => fact?.kind !== "patched") || arrived.length > 0;
-    },
-    get hasAnswers() {
-      return arrived.length > 0 || gathered.some(isAnswering);
-    },
-    get hasTooMany() {
-      return gathered.length >= mostFacts || gatheredBytes >= mostBytes;
-    },
+    heldSince: () => heldSince,
+    bytes: () => bytes,
+    hasFacts: () => gathered.length > waitingPatches(gathered).length || arrived.length > 0,
+    hasPressing: () => gathered.some(({ fact }) => fact?.kind !== "patched") || arrived.length > 0,
+    hasAnswers: () => arrived.length > 0 || gathered.some(isAnswering),
+    hasTooMany: () => gathered.length >= mostFacts || gatheredBytes >= mostBytes,
     add(fact, child, tookMs) {
       const size = sizeOf(fact.data) + sizeOf(child?.input ?? null);
       gathered.push({ fact, child, tookMs, size });
@@ -351,7 +352,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       });
     },
     async record() {
-      if (gathered.length === 0 && arrived.length > 0) return takeArrived();
+      if (gathered.length === waitingPatches(gathered).length && arrived.length > 0) return takeArrived();
       return absorb(await write("record", (recording) => store.record(recording)));
     },
     async park(terms) {
@@ -391,9 +392,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       );
       letGo();
     },
-    get isTold() {
-      return isTold;
-    },
+    isTold: () => isTold,
     told() {
       isTold = true;
     },
@@ -447,6 +446,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       let hasArrived = false;
       try {
         assertHeld();
+        await recordPatches();
       } catch (error) {
         endTurn();
         throw error;
@@ -484,9 +484,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       const { runId, epoch } = lease;
       endWriting(() => new LeaseLostError(runId, epoch));
     },
-    get isHeld() {
-      return isHeld();
-    },
+    isHeld,
     assertHeld,
   };
 }
@@ -503,6 +501,16 @@ interface Gathered {
 
 interface Numbered extends Gathered {
   readonly event: NewEvent | null;
+}
+
+function isPatch({ fact }: Gathered): boolean {
+  return fact?.kind === "patched";
+}
+
+/** Patches after which nothing has gathered that the code has asked for. */
+function waitingPatches(gathered: readonly Gathered[]): readonly Gathered[] {
+  const last = gathered.findLastIndex(({ fact }) => fact !== null && meaningOf(fact) !== null);
+  return gathered.slice(last + 1).filter(isPatch);
 }
 
 /** Whether its fact lets the code go on once it is recorded. */

@@ -30,7 +30,7 @@ export function createNative(
   const { holding, transactions, payloads, ids, timers } = parts;
 
   return async (attempt, on) => {
-    const { lease } = holding;
+    const lease = holding.lease();
     const transactor: Transactor<unknown> = on ?? transactions.own;
     const token = ids.next();
     const reached: Reached = { entry: null, recorded: null, isOver: false };
@@ -70,7 +70,7 @@ export function createNative(
     } catch (error) {
       reached.isOver = true;
       const { entry, recorded } = reached;
-      const isInDoubt = recorded !== null && !isRefusal(error) && holding.isHeld;
+      const isInDoubt = recorded !== null && !isRefusal(error) && holding.isHeld();
       if (entry !== null && isInDoubt) {
         if (await entry.findOut()) return new Settled(null);
         throw new TryAgain("COMMIT was not carried out", { cause: error });

@@ -17,7 +17,7 @@ export interface Orders {
   readonly stop: Stop | null;
   /** What came with the cancel, such as its reason. */
   readonly cancelData: Payload | null;
-  readonly isPaused: boolean;
+  isPaused(): boolean;
   /** What the run did is undone: how it ends is settled, and only a pause holds it up. */
   readonly isUndoing: boolean;
   undo(): void;
@@ -35,22 +35,19 @@ export function createOrders(
 ): Orders {
   const requested = history.find((event) => event.kind === "cancel_requested");
   let isPauseNoted = false;
-  let isUndoing = history.some(({ kind }) => kind === "undo_began");
-  let stop: Stop | null = requested === undefined ? null : stopOf(requested);
-  let cancelData = requested?.data ?? null;
 
   const obeyCancel = (): void => {
     const [cancel] = inbox.on("cancel");
     if (cancel === undefined) return;
     holding.add({ kind: "cancel_requested", name: null, data: cancel.data, takes: inbox.take(cancel) });
-    stop = "cancelled";
-    cancelData = cancel.data;
+    orders.stop = "cancelled";
+    orders.cancelData = cancel.data;
   };
 
   const obeyDeadline = (): void => {
     if (claimed.deadlineAt === null || holding.time.reached < claimed.deadlineAt) return;
     holding.add({ kind: "cancel_requested", name: deadlineName, data: null });
-    stop = "timed_out";
+    orders.stop = "timed_out";
   };
 
   /** A resume makes every pause before it void, and is spent by that. A pause that holds stays unread. */
@@ -65,34 +62,27 @@ export function createOrders(
     isPauseNoted = false;
   };
 
-  return {
-    get stop() {
-      return stop;
-    },
-    get cancelData() {
-      return cancelData;
-    },
-    get isPaused() {
-      return (stop === null || isUndoing) && inbox.on("pause").length > 0;
-    },
+  const orders = {
+    stop: requested === undefined ? null : stopOf(requested),
+    cancelData: requested?.data ?? null,
+    isUndoing: history.some(({ kind }) => kind === "undo_began"),
+    isPaused: () => (orders.stop === null || orders.isUndoing) && inbox.on("pause").length > 0,
     obey() {
-      if (stop === null && !isUndoing) obeyCancel();
-      if (stop === null && !isUndoing) obeyDeadline();
-      if (stop === null || isUndoing) obeyResume();
-    },
-    get isUndoing() {
-      return isUndoing;
+      if (orders.stop === null && !orders.isUndoing) obeyCancel();
+      if (orders.stop === null && !orders.isUndoing) obeyDeadline();
+      if (orders.stop === null || orders.isUndoing) obeyResume();
     },
     undo() {
-      isUndoing = true;
+      orders.isUndoing = true;
       // A pause from before the order to stop was made void by it.
-      if (stop !== null) for (const message of inbox.on("pause", "resume")) voidPause(message);
+      if (orders.stop !== null) for (const message of inbox.on("pause", "resume")) voidPause(message);
     },
     pause() {
       if (!isPauseNoted) holding.add({ kind: "paused", name: null, data: null });
       isPauseNoted = true;
     },
   };
+  return orders;
 }
 
 /** What code and steps get to hear: why, too, where the cancel said so. */

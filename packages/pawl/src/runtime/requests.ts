@@ -11,7 +11,7 @@ type MessageRequest = WaitRequest | UpdateRequest;
 /** The requests whose answer the code does not have yet, found by what may happen to them next. */
 export interface Requests {
   /** Without those of the background: handlers that wait for updates. */
-  readonly size: number;
+  size(): number;
   add(request: Request): void;
   find(id: RequestId): Request | undefined;
   /** In the order asked. */
@@ -48,9 +48,7 @@ export function createRequests(): Requests {
   };
 
   return {
-    get size() {
-      return unsettled.size - inBackground;
-    },
+    size: () => unsettled.size - inBackground,
     add(request) {
       unsettled.set(requestId(request), request);
       if (request.state === "held") held.push(request);

@@ -31,20 +31,20 @@ export interface RunningStep {
 /** The steps that have begun: those that are executed, and those that wait for their next attempt. */
 export interface Steps {
   /** How many are executed, or are about to be: the run cannot be let go of. */
-  readonly size: number;
+  size(): number;
   /** Whether one waits for an attempt that is due so soon that parking the run is not worth it. */
-  readonly hasShortWait: boolean;
+  hasShortWait(): boolean;
   /** When the next attempt is due. */
   nextDueAt(): number | null;
   /** The step whose function is being called at this moment: what runs is not the workflow's code. */
-  readonly calling: string | null;
+  calling(): string | null;
   /** Keys of the running steps, in the order started. */
   running(): readonly string[];
   inProgress(): readonly RunningStep[];
   /** Keys of those that ran at this instant of the process's clock, or have since; of those that ended only the last. */
   ranSince(at: number): readonly string[];
   /** What the history tells of them. */
-  readonly pasts: StepPasts;
+  pasts(): StepPasts;
   /** Takes note of the history, and of what was undone before it, before anything starts. */
   remember(history: readonly RunEvent[], undoneBefore: ReadonlyMap<string, number>): void;
   /** This fact is in the history now. */
@@ -130,7 +130,7 @@ export function createSteps(parts: StepsParts): Steps {
     const past = pasts.of(key);
     const number = past.attempts + 1;
     probe("step.before");
-    if (!holding.isHeld) return changed();
+    if (!holding.isHeld()) return changed();
     const beganAt = holding.time.estimate();
     const execution: Execution = { key, beganAt, since: clock.now(), attempt: null, progress: past.progress };
     running.set(key, execution);
@@ -314,10 +314,8 @@ export function createSteps(parts: StepsParts): Steps {
   };
 
   return {
-    get size() {
-      return running.size + recording.size + intended.size;
-    },
-    get hasShortWait() {
+    size: () => running.size + recording.size + intended.size,
+    hasShortWait() {
       const soon = holding.time.estimate() + shortWaitMs;
       return [...waiting.values()].some(({ dueAt }) => dueAt <= soon);
     },
@@ -325,18 +323,14 @@ export function createSteps(parts: StepsParts): Steps {
       const dueAts = [...waiting.values()].map(({ dueAt }) => dueAt);
       return dueAts.length === 0 ? null : Math.min(...dueAts);
     },
-    get calling() {
-      return calling;
-    },
+    calling: () => calling,
     running: () => [...running.keys()],
     inProgress: () => [...running.values()],
     ranSince: (at) => [
       ...running.keys(),
       ...(lastEnded !== null && lastEnded.at >= at ? [lastEnded.key] : []),
     ],
-    get pasts() {
-      return pasts;
-    },
+    pasts: () => pasts,
     remember(history, undoneBefore) {
       pasts = createStepPasts(history);
       undone = undoneBefore;

@@ -15,22 +15,19 @@ export interface StoreTime {
 }
 
 export function createStoreTime(clock: Clock, atLeast: number): StoreTime {
-  let reached = atLeast;
-  let offsetMs: number | null = null;
-  return {
-    get reached() {
-      return reached;
-    },
-    get isKnown() {
-      return offsetMs !== null;
-    },
-    learn(now) {
-      reached = Math.max(reached, now);
+  let offsetMs = 0;
+  const time = {
+    reached: atLeast,
+    isKnown: false,
+    learn(now: number) {
+      time.hasPassed(now);
+      time.isKnown = true;
       offsetMs = now - clock.now();
     },
-    hasPassed(at) {
-      reached = Math.max(reached, at);
+    hasPassed(at: number) {
+      time.reached = Math.max(time.reached, at);
     },
-    estimate: () => Math.max(reached, Math.floor(clock.now() + (offsetMs ?? 0))),
+    estimate: () => Math.max(time.reached, Math.floor(clock.now() + offsetMs)),
   };
+  return time;
 }

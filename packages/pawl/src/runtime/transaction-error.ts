@@ -1,5 +1,6 @@
 import { PawlError } from "../core/error.ts";
-import { wrappedState } from "../core/sql-state.ts";
+import { isPassing, wrappedState } from "../core/sql-state.ts";
+import { ConnectionLost } from "../core/transact.ts";
 import { TurnMissed } from "./turns.ts";
 
 /** The transaction is rolled back, and nothing speaks against another try. */
@@ -20,6 +21,15 @@ export function mayPass(error: unknown): boolean {
   if (PawlError.is(error, "STORE_UNAVAILABLE")) return true;
   const state = wrappedState(error) ?? "";
   return conflicts.has(state) || broken.test(state);
+}
+
+/** The same where the function was not called: what failed is ours, or there is no connection. */
+export function mayPassUncalled(error: unknown): boolean {
+  return mayPass(error) || error instanceof ConnectionLost || isPassing(error) || isOfSystem(error);
+}
+
+function isOfSystem(error: unknown): boolean {
+  return error instanceof Error && ("syscall" in error || isOfSystem(error.cause));
 }
 
 /** Whether a COMMIT that ended so has surely not been carried out. */

@@ -9,7 +9,7 @@ import { createNative } from "./native-transaction.ts";
 import type { CallStanding } from "./request.ts";
 import type { Settled } from "./settled.ts";
 import type { StepContext } from "./step-context.ts";
-import { mayPass, TryAgain } from "./transaction-error.ts";
+import { mayPass, mayPassUncalled, TryAgain } from "./transaction-error.ts";
 import type { TransactionTerms } from "./transaction-options.ts";
 import type { TransactionsParts, Try } from "./transaction-try.ts";
 
@@ -76,8 +76,10 @@ export function createTransactions(parts: TransactionsParts): Transact {
         if (error instanceof Lost) throw error;
         holding.assertHeld();
         // Without a connection the function is not even called, which it need not fail for.
-        const isSpent = calls > callsBefore && calls >= terms.conflictAttempts;
-        if (!(isBroken || mayPass(error)) || isSpent || step.signal.aborted) throw reasonOf(error);
+        const wasCalled = calls > callsBefore;
+        const isSpent = wasCalled && calls >= terms.conflictAttempts;
+        const isPassing = isBroken || (wasCalled ? mayPass(error) : mayPassUncalled(error));
+        if (!isPassing || isSpent || step.signal.aborted) throw reasonOf(error);
         log.warn("A transaction was rolled back, and is tried again.", { step: key, calls, error });
       }
       await delay(timers, backOffMs(failures, random, firstPauseMs, longestPauseMs), step.signal);

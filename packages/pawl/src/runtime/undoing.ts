@@ -21,9 +21,9 @@ import { shortWaitMs, type Steps } from "./steps.ts";
  */
 export interface Undoing {
   /** How the run will end, once something is undone. */
-  readonly fate: Fate | null;
+  fate(): Fate | null;
   /** Whether a step of the history said that it may have to be undone. */
-  readonly isExpected: boolean;
+  isExpected(): boolean;
   /** Undoes everything; answers the steps that could not be. Or what became of the run before all was done. */
   run(fate: Fate): Promise<{ readonly notUndone: readonly string[] } | "parked" | "released">;
 }
@@ -62,18 +62,18 @@ export function createUndoing(parts: UndoingParts): Undoing {
   let fate = began === undefined ? null : readFate(began);
 
   const isExpected = (): boolean => {
-    for (const [, past] of steps.pasts.all()) if (past.isUndoIntended) return true;
+    for (const [, past] of steps.pasts().all()) if (past.isUndoIntended) return true;
     return fate !== null;
   };
 
   const record = async (): Promise<void> => {
-    while (holding.hasFacts) parts.absorb(await holding.record());
+    while (holding.hasFacts()) parts.absorb(await holding.record());
   };
 
   /** The last that was done is undone first. */
   const plan = (): readonly Task[] => {
     const tasks: Task[] = [];
-    for (const [key, past] of steps.pasts.all()) {
+    for (const [key, past] of steps.pasts().all()) {
       if (past.undone === null && isToUndo(past, undos.has(key)))
         tasks.push({ key, inDoubt: past.completed === null, seq: past.lastSeq });
     }
@@ -106,12 +106,12 @@ export function createUndoing(parts: UndoingParts): Undoing {
         await holding.release();
         return "released";
       }
-      if (holding.isTold) inbox.fill(await holding.readInbox());
+      if (holding.isTold()) inbox.fill(await holding.readInbox());
       orders.obey();
-      const dueAt = steps.pasts.of(key).undoDueAt;
+      const dueAt = steps.pasts().of(key).undoDueAt;
       // A guess that does not come true would be waited for anew, each time that somebody tells the run something.
       if (dueAt !== null && !holding.time.isKnown) await holding.lookAtClock();
-      if (orders.isPaused) {
+      if (orders.isPaused()) {
         orders.pause();
         const { outcome } = await park({ reason: "paused", dueAt: null, delayMs: null, wants: ["resume"] });
         if (outcome === "parked") return "parked";
@@ -130,7 +130,7 @@ export function createUndoing(parts: UndoingParts): Undoing {
 
   /** One attempt: adds the fact that tells how it went. */
   const attempt = async ({ key, inDoubt }: Task, terms: UndoTerms, result: unknown): Promise<void> => {
-    const { undoFailures } = steps.pasts.of(key);
+    const { undoFailures } = steps.pasts().of(key);
     const call = await steps.callUndo(key, undoFailures + 1, ({ signal, idempotencyKey, attempt: number }) =>
       terms.call(inDoubt ? undefined : result, { idempotencyKey, inDoubt, signal, attempt: number, log }),
     );
@@ -154,12 +154,12 @@ export function createUndoing(parts: UndoingParts): Undoing {
       const message = `The code no longer asks for step "${key}", so nothing is there to undo it with.`;
       fail(key, new PawlError("UNDO_MISSING", message, { step: key }));
     }
-    while (terms !== undefined && steps.pasts.of(key).undone === null) {
+    while (terms !== undefined && steps.pasts().of(key).undone === null) {
       const outcome = await mayGoOn(key);
       if (outcome !== null) return outcome;
       let result: unknown;
       try {
-        result = payloads.decode(steps.pasts.of(key).completed?.data ?? null, placeOf(key));
+        result = payloads.decode(steps.pasts().of(key).completed?.data ?? null, placeOf(key));
       } catch (error) {
         log.error("The result of a step that has to be undone cannot be read here.", { step: key, error });
         const wait = { reason: "blocked", dueAt: null, delayMs: unreadableMs, wants: ["pause"] } as const;
@@ -173,12 +173,8 @@ export function createUndoing(parts: UndoingParts): Undoing {
   };
 
   return {
-    get fate() {
-      return fate;
-    },
-    get isExpected() {
-      return isExpected();
-    },
+    fate: () => fate,
+    isExpected,
     async run(wanted) {
       if (undos.size === 0 && !isExpected()) return { notUndone: [] };
       // What the last steps did must be known before it can be undone.
@@ -195,7 +191,7 @@ export function createUndoing(parts: UndoingParts): Undoing {
         if (outcome !== null) return outcome;
       }
       await record();
-      const notUndone = [...steps.pasts.all()].filter(([, { undone }]) => undone === "failed");
+      const notUndone = [...steps.pasts().all()].filter(([, { undone }]) => undone === "failed");
       return { notUndone: notUndone.map(([key]) => key) };
     },
   };

@@ -71,20 +71,21 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
   let fullLookAt = Number.POSITIVE_INFINITY;
 
   const restMs = (): number => {
-    if (slots.free === 0) return Number.POSITIVE_INFINITY;
-    const next = suspects.next(slots.isEmpty);
+    if (slots.free() === 0) return Number.POSITIVE_INFINITY;
+    const next = suspects.next(slots.isEmpty());
     if (next.kind === "nothing") return next.ms;
     if (next.kind === "suspect" || next.isUrgent) return 0;
     const now = clock.now();
-    if (isMoreWaiting) return slots.free >= batch || slots.isEmpty ? 0 : roomSince + longestBatchingMs - now;
+    if (isMoreWaiting)
+      return slots.free() >= batch || slots.isEmpty() ? 0 : roomSince + longestBatchingMs - now;
     return isHinted ? 0 : Math.min(pollAt, fullLookAt) - now;
   };
 
   const claim = async (): Promise<void> => {
     await registration.ensure();
-    const isSuspect = suspects.next(slots.isEmpty).kind === "suspect";
+    const isSuspect = suspects.next(slots.isEmpty()).kind === "suspect";
     const look = isSuspect ? { lanes: parts.lanes, isFull: true } : marks.look(parts.lanes);
-    const limit = isSuspect ? 1 : Math.min(slots.free, mostPerClaim);
+    const limit = isSuspect ? 1 : Math.min(slots.free(), mostPerClaim);
     const sentAt = clock.now();
     const isPoll = !isHinted && !isMoreWaiting && sentAt >= pollAt;
     if (!isSuspect) isHinted = false;
@@ -175,7 +176,7 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
       look();
     },
     freed(runId) {
-      if (slots.free === 1) roomSince = clock.now();
+      if (slots.free() === 1) roomSince = clock.now();
       if (suspects.freed(runId)) isHinted = true;
       loop.poke();
     },

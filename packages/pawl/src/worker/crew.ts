@@ -83,7 +83,7 @@ export function createCrew(deps: WorkerDeps, settings: WorkerSettings, isBrief =
   const sweeper = createSweeper({
     ...deps,
     intervalMs: settings.leaseMs / 3,
-    heldOffMs: () => registration.sparesOthersUntil - clock.now(),
+    heldOffMs: () => registration.sparesOthersUntil() - clock.now(),
     recovered: () => claimLoop.look(),
     found,
   });

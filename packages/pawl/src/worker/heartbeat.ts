@@ -106,7 +106,7 @@ export function createHeartbeat(parts: HeartbeatParts): Heartbeat {
       workerId,
       held,
       claimsKnownTo: registration.claimsKnownTo,
-      leaseMs: slots.isEmpty && registration.mayRest ? restLeases * leaseMs : leaseMs,
+      leaseMs: slots.isEmpty() && registration.mayRest() ? restLeases * leaseMs : leaseMs,
       ...(longSteps.length > 0 && { longSteps }),
       ...(sample !== null && { sample }),
     });

@@ -14,7 +14,7 @@ export interface Registration {
    * this process stood still, and its peers may not have been heard for the same reason. Nor does it when it has just
    * started, for as long as peers need that the store, back again, has not heard yet.
    */
-  readonly sparesOthersUntil: number;
+  sparesOthersUntil(): number;
   /** The time that the newest claim's answer gave under this id, once its runs are in their slots; null before the first. */
   claimsKnownTo: number | null;
   /** Whether the store surely counts this id as alive, by this process's clock. */
@@ -28,7 +28,7 @@ export interface Registration {
   /** It holds nothing, and has a long lease until it claims something. */
   readonly isResting: boolean;
   /** Whether its last claim was long enough ago: to rest and to wake is a write each. */
-  readonly mayRest: boolean;
+  mayRest(): boolean;
   /**
    * Takes a new id, registered by the next `ensure`. What the old one held is given back then; with `isSuspect` it is
    * left to the sweep, which counts it as a crash.
@@ -46,33 +46,29 @@ export function createRegistration(
   newForMs = worker.leaseMs / 3,
 ): Registration {
   const { store, clock, ids, log } = seams;
-  let workerId = ids.next();
-  let aliveUntil: number | null = null;
-  let claimsKnownTo: number | null = null;
   let sparesOthersUntil = Number.NEGATIVE_INFINITY;
   let isNewUntil: number | null = null;
   let hasExpired = false;
-  let isResting = false;
   let claimedAt = Number.NEGATIVE_INFINITY;
   let registering: Promise<void> | null = null;
   let toRetire: string[] = [];
 
   const wake = (until: number): void => {
-    isResting = false;
-    aliveUntil = until;
+    registration.isResting = false;
+    registration.aliveUntil = until;
   };
 
   const register = async (): Promise<void> => {
     const sentAt = clock.now();
     const upMs = isNewUntil === null && newForMs > 0 ? await store.upMs() : newForMs;
     try {
-      await store.registerWorker({ ...worker, id: workerId });
+      await store.registerWorker({ ...worker, id: registration.workerId });
     } catch (error) {
       // It may have been registered, and would expire too early when registered again later: use it no more.
-      workerId = ids.next();
+      registration.workerId = ids.next();
       throw error;
     }
-    aliveUntil = sentAt + worker.leaseMs;
+    registration.aliveUntil = sentAt + worker.leaseMs;
     isNewUntil ??= clock.now() + Math.max(0, newForMs - upMs);
     // At most one lease in two: a worker that expires all the time must expire its dead peers now and then.
     if (hasExpired && sparesOthersUntil < sentAt - worker.leaseMs)
@@ -94,59 +90,48 @@ export function createRegistration(
     }
   };
 
-  return {
-    get workerId() {
-      return workerId;
-    },
-    get aliveUntil() {
-      return aliveUntil;
-    },
-    get sparesOthersUntil() {
-      return Math.max(sparesOthersUntil, isNewUntil ?? sparesOthersUntil);
-    },
-    get claimsKnownTo() {
-      return claimsKnownTo;
-    },
-    set claimsKnownTo(now) {
-      claimsKnownTo = now;
-    },
-    isAlive: (id) => id === workerId && aliveUntil !== null && clock.now() < aliveUntil,
+  const registration = {
+    workerId: ids.next(),
+    aliveUntil: null as number | null,
+    claimsKnownTo: null as number | null,
+    isResting: false,
+    sparesOthersUntil: () => Math.max(sparesOthersUntil, isNewUntil ?? sparesOthersUntil),
+    isAlive: (id: string) =>
+      id === registration.workerId &&
+      registration.aliveUntil !== null &&
+      clock.now() < registration.aliveUntil,
     async ensure() {
-      if (aliveUntil !== null) return;
+      if (registration.aliveUntil !== null) return;
       registering ??= register().finally(() => {
         registering = null;
       });
       await registering;
     },
-    get isResting() {
-      return isResting;
-    },
-    get mayRest() {
-      return clock.now() - claimedAt >= worker.leaseMs;
-    },
-    heard(id, sentAt, leaseMs) {
-      if (id !== workerId || aliveUntil === null) return;
+    mayRest: () => clock.now() - claimedAt >= worker.leaseMs,
+    heard(id: string, sentAt: number, leaseMs: number) {
+      if (id !== registration.workerId || registration.aliveUntil === null) return;
       const until = sentAt + worker.leaseMs;
       if (leaseMs > worker.leaseMs && sentAt > claimedAt) {
-        aliveUntil = sentAt + leaseMs;
-        isResting = true;
-      } else if (isResting) wake(until);
-      else aliveUntil = Math.max(aliveUntil, until);
+        registration.aliveUntil = sentAt + leaseMs;
+        registration.isResting = true;
+      } else if (registration.isResting) wake(until);
+      else registration.aliveUntil = Math.max(registration.aliveUntil, until);
     },
-    claimed(id, sentAt) {
-      if (id !== workerId || aliveUntil === null) return;
+    claimed(id: string, sentAt: number) {
+      if (id !== registration.workerId || registration.aliveUntil === null) return;
       // An answer on its way to a heartbeat from before may speak of the long lease that this claim has ended.
       claimedAt = clock.now();
-      if (isResting) wake(sentAt + worker.leaseMs);
+      if (registration.isResting) wake(sentAt + worker.leaseMs);
     },
-    renew(isSuspect) {
-      if (aliveUntil === null) return;
-      if (!isSuspect) toRetire.push(workerId);
-      workerId = ids.next();
-      aliveUntil = null;
-      claimsKnownTo = null;
-      isResting = false;
+    renew(isSuspect: boolean) {
+      if (registration.aliveUntil === null) return;
+      if (!isSuspect) toRetire.push(registration.workerId);
+      registration.workerId = ids.next();
+      registration.aliveUntil = null;
+      registration.claimsKnownTo = null;
+      registration.isResting = false;
       hasExpired = true;
     },
   };
+  return registration;
 }

@@ -44,8 +44,8 @@ export function createRunCache(mostRuns: number): RunCache {
     keep(runId, workerId, execution) {
       belongTo(workerId);
       remove(runId);
-      kept.set(runId, { execution, bytes: execution.bytes });
-      bytes += execution.bytes;
+      kept.set(runId, { execution, bytes: execution.bytes() });
+      bytes += execution.bytes();
       for (const oldest of kept.keys()) {
         if (kept.size <= mostRuns && bytes <= mostBytes) return;
         remove(oldest);

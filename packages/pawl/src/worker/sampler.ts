@@ -24,7 +24,7 @@ export function createSampler(
       if (startMeter === undefined || now < dueAt) return null;
       dueAt = now + everyMs;
       meter ??= startMeter();
-      return { held: slots.size, ...meter.read() };
+      return { held: slots.size(), ...meter.read() };
     },
     stop() {
       meter?.stop();

@@ -10,9 +10,9 @@ export interface HeldRun {
 
 /** What a worker executes at once, at most `concurrency` runs. */
 export interface Slots {
-  readonly size: number;
-  readonly free: number;
-  readonly isEmpty: boolean;
+  size(): number;
+  free(): number;
+  isEmpty(): boolean;
   add(held: HeldRun): void;
   remove(held: HeldRun): void;
   /** Lets go of a run that is no longer this worker's. Its slot is free at once, though a step may take long to end. */
@@ -28,15 +28,9 @@ export function createSlots(concurrency: number): Slots {
     if (byRun.get(held.runId) === held) byRun.delete(held.runId);
   };
   return {
-    get size() {
-      return byRun.size;
-    },
-    get free() {
-      return concurrency - byRun.size;
-    },
-    get isEmpty() {
-      return byRun.size === 0;
-    },
+    size: () => byRun.size,
+    free: () => concurrency - byRun.size,
+    isEmpty: () => byRun.size === 0,
     add(held) {
       byRun.get(held.runId)?.execution.drop();
       byRun.set(held.runId, held);

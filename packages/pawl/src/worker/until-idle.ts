@@ -87,7 +87,7 @@ export async function waitUntilIdle(
     const { claimed } = tally.counts();
     for (const loop of [sweeper, dueTimer, claimLoop]) await unlessAborted(loop.turned(), signal);
     if (isOver()) break;
-    if (!slots.isEmpty || tally.counts().claimed !== claimed) {
+    if (!slots.isEmpty() || tally.counts().claimed !== claimed) {
       lingersUntil = null;
       continue;
     }

@@ -16,7 +16,7 @@ const fitCodes: readonly ErrorCode[] = [
 ];
 
 const longestMs = 10_000;
-const longestMessage = 4_000;
+const longestMessage = 10_000;
 
 /** What became of a call, in a word or two: `accepted`, `refused`, or what is wrong. */
 export async function outcomeOf(act: () => unknown): Promise<string> {

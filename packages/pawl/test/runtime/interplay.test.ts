@@ -489,7 +489,7 @@ describe("the memory that a parked run holds on to", () => {
     const waiting = workflow({ ...once, name: "waiting" }, (ctx, _input: string) => ctx.waitForSignal("go"));
     await engine.start(waiting, "x".repeat(100_000));
     await engine.pass(1_000);
-    expect(engine.executions[0]?.bytes).toBeGreaterThan(100_000);
+    expect(engine.executions[0]?.bytes()).toBeGreaterThan(100_000);
   });
 });
 

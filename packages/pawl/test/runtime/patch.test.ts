@@ -3,6 +3,7 @@ import type { Context } from "../../src/runtime/context.ts";
 import { workflow, type Workflow } from "../../src/runtime/workflow.ts";
 import { exploreCrashes } from "./crash-explorer.ts";
 import { createEngine, type Engine } from "./engine.ts";
+import { createGate } from "./gate.ts";
 
 type Body = (ctx: Context) => Promise<unknown>;
 
@@ -220,6 +221,38 @@ test("parallel chains with patches continue after any crash as they would have",
     ),
   );
   expect(crashes).toBeGreaterThan(4);
+});
+
+test("a patch that nothing has followed binds nobody: old code may go on, and the new code follows it", async () => {
+  const engine = createEngine();
+  const gate = createGate();
+  const before: Body = async (ctx) => {
+    await step(ctx, "reserve");
+    await step(ctx, "charge");
+    return ctx.waitForSignal("shipped");
+  };
+  const since: Body = async (ctx) => {
+    await ctx.step("reserve", () => gate.opened);
+    if (ctx.patch("euro")) await step(ctx, "charge-euro");
+    else await step(ctx, "charge");
+    return ctx.waitForSignal("shipped");
+  };
+  const id = await engine.start(deploy(engine, since));
+  await engine.idle();
+  await engine.tell(id, "pause");
+  gate.open();
+  await engine.pass(1_000);
+  expect((await engine.store.getRun(id))?.status).toBe("paused");
+  expect(await engine.facts(id)).toEqual(["step_completed reserve", "paused"]);
+
+  deploy(engine, before);
+  await engine.tell(id, "resume");
+  await engine.idle();
+  expect((await engine.facts(id)).at(-1)).toBe("step_completed charge");
+  deploy(engine, since);
+  await engine.tell(id, "signal:shipped", "today");
+  await engine.end(id);
+  expect(await engine.output(id)).toBe("today");
 });
 
 test("a patch needs a name", async () => {

@@ -1,9 +1,10 @@
+import { randomBytes } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import pg from "pg";
 import { describe, expect, vi } from "vitest";
 import type { Hit } from "../../../../verify/chaos/wire-link.ts";
 import { WireProxy } from "../../../../verify/chaos/wire-proxy.ts";
-import { withPg } from "../../src/adapters/index.ts";
+import { completionTableSql, withPg } from "../../src/adapters/index.ts";
 import { workflow, type OwnTransaction } from "../../src/index.ts";
 import { startPgBouncer, pgbouncer } from "../postgres/pgbouncer.ts";
 import { test, type Shop } from "./transaction-test.ts";
@@ -101,6 +102,17 @@ describe("a transaction in the database that runs live in", () => {
       "step_completed record",
       "step_completed record#2",
     ]);
+  });
+
+  test("on the new side of a patch comes after the fact that says so", async ({ shop }) => {
+    const sell = workflow({ name: "sell", version: 1 }, async (ctx) => {
+      if (ctx.patch("record sales"))
+        await ctx.transaction("record", async (tx) => void (await insert(shop, tx, 1)));
+    });
+    await shop.work([sell]);
+    const run = await shop.pawl.start(sell);
+    await run.result();
+    expect(await shop.facts(run.id)).toEqual(["patched record sales", "step_completed record", "completed"]);
   });
 
   test("that swallows the error of a query fails, and says why", async ({ shop }) => {
@@ -398,6 +410,35 @@ describe("a connection that breaks before COMMIT", () => {
     }
     expect(await shop.ids()).toEqual([1, 2]);
     await pool.end();
+  });
+});
+
+describe("a server that lets nobody in for a while", () => {
+  const places = [{ foreign: false }, { foreign: true }];
+
+  test.for(places)("fails no transaction of a library: %o", async (place, { shop }) => {
+    const role = `busy_${randomBytes(6).toString("hex")}`;
+    await shop.pool.query(
+      `${completionTableSql()}; create role ${role} login password 'busy' connection limit 0;
+       grant all on all tables in schema public to ${role}`,
+    );
+    await shop.pawl.migrate({ grantTo: role });
+    const url = Object.assign(new URL(shop.url), { username: role, password: "busy" }).href;
+    const pool = new pg.Pool({ connectionString: url });
+    const on = withPg(pool, place);
+    const sell = workflow({ name: "sell", version: 1, retry: once }, async (ctx) => {
+      const record = async (tx: OwnTransaction): Promise<void> => void (await insert(shop, tx, 1));
+      await ctx.transaction("record", record, { on });
+    });
+    await shop.work([sell]);
+    const run = await shop.pawl.start(sell);
+    const isTriedAgain = (): boolean => shop.log.some(({ message }) => message.includes("again"));
+    await expect.poll(isTriedAgain, { timeout: 10_000 }).toBe(true);
+    await shop.pool.query(`alter role ${role} connection limit -1`);
+    await run.result();
+    expect(await shop.ids()).toEqual([1]);
+    await pool.end();
+    await shop.pool.query(`drop owned by ${role}; drop role ${role}`);
   });
 });
 

@@ -58,7 +58,7 @@ export function createClaimer(
     told() {},
     drop() {},
     release() {},
-    bytes: 0,
+    bytes: () => 0,
     resume: () => null,
     stepsInProgress: () => [],
     stepsSince: () => [],

@@ -1,6 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -8,6 +7,7 @@ import { checkAcknowledged, checkGround } from "../scenes/check-ground.ts";
 import { Ground } from "../scenes/ground.ts";
 import { Load } from "../scenes/load.ts";
 import type { Scene } from "../scenes/scene.ts";
+import { createTemporaryFolder } from "../scenes/temporary-folder.ts";
 import { chain } from "../scenes/workflows.ts";
 
 const run = promisify(execFile);
@@ -40,10 +40,8 @@ export const olderPoint: Scene = {
   name: "older-point",
   faults: ["server set back to an earlier state", "acknowledged run lost", "run held across it"],
   async act({ rng, isLong, landed, figure, report }) {
-    const folder = await mkdtemp(join(tmpdir(), "pawl-older-"));
-    await using _ = { [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }) };
-    await run("chmod", ["755", folder]);
-    await using ground = await Ground.open({}, join(folder, "server"));
+    await using folder = await createTemporaryFolder();
+    await using ground = await Ground.open({}, join(folder.path, "server"));
     await Promise.all([ground.hire({ lease: 2_000 }), ground.hire({ lease: 2_000 })]);
     for (let round = 0; round < (isLong ? 20 : 2); round++) {
       const load = new Load(ground.pawl, 30);
@@ -51,7 +49,7 @@ export const olderPoint: Scene = {
       const long = Array.from({ length: 20 }, () => ({ input: { steps: 60, stepMs: 100 } }));
       await ground.pawl.startMany(chain, long);
       await pause(1_000);
-      const copy = join(folder, `copy-${round}`);
+      const copy = join(folder.path, `copy-${round}`);
       await run("mkdir", [copy]);
       // What is acknowledged while the copy is made may be in it.
       const safe = load.started.slice();
