@@ -8,6 +8,8 @@ import type { Operation } from "./operation.ts";
 const id = (number: number): string => `019b76da-0000-7000-8000-0000000001${String(number).padStart(2, "0")}`;
 const [run, child, holder, peer] = [id(1), id(2), id(3), id(4)];
 
+const leaseMs = 15_000;
+
 const newRun = (runId: string, workflow: string, more: Partial<NewRun> = {}): NewRun => ({
   ...plainRun,
   id: runId,
@@ -21,7 +23,7 @@ const create = (...runs: readonly NewRun[]): Operation => ({ kind: "createRuns",
 
 const register = (workerId: string): Operation => ({
   kind: "registerWorker",
-  calls: [[{ id: workerId, leaseMs: 15_000, host: "here", pid: 1, queues: ["a"], concurrency: 9 }]],
+  calls: [[{ id: workerId, leaseMs, host: "here", pid: 1, queues: ["a"], concurrency: 9 }]],
 });
 
 const claim = (workerId: string, workflow: string, crashLimit = 3): Operation => {
@@ -78,14 +80,18 @@ const held: readonly Operation[] = [
   claim(peer, "v"),
 ];
 
-/** The run waits for a signal, and its time has come. */
-const due: readonly Operation[] = [...held, park(["signal:a", "cancel"], 1), { kind: "advance", ms: 1 }];
+/** The run waits for a signal, or for a time that comes in 1 s; so much of it has passed. */
+const waiting = (ms: number): readonly Operation[] => [
+  ...held,
+  park(["signal:a", "cancel"], 1_000),
+  { kind: "advance", ms },
+];
 
-/** Nobody has heard of the workers for longer than their leases; the child's must not crash once more. */
-const silent: readonly Operation[] = [
+/** Nobody has heard of the workers for so long; the child's must not crash once. */
+const silent = (ms: number): readonly Operation[] => [
   ...held.slice(0, -1),
   claim(peer, "v", 1),
-  { kind: "advance", ms: 16_000 },
+  { kind: "advance", ms },
 ];
 
 /** A run with a key, which goes on as another. */
@@ -124,6 +130,9 @@ const signalOrStart = (runId: string, messageId: string): Operation => ({
 
 const redrive = (): Operation => ({ kind: "redrive", calls: [[[run]]] });
 
+const wakeDue: Operation = { kind: "wakeDue", calls: [[100]] };
+const sweep: Operation = { kind: "sweep", calls: [[{ limit: 100, after: null }]] };
+
 /** What must be kept apart by locks, by all who take them, in either order: chance need not find these. */
 const closePairs: readonly (readonly Turn[])[] = [
   ...inBothOrders(
@@ -131,14 +140,12 @@ const closePairs: readonly (readonly Turn[])[] = [
     [park(["signal:a", "cancel"]), park(["child", "cancel"]), record, end(run, holder)],
     [tell(10, "signal:a"), tell(11, "cancel"), terminate, retire, end(child, peer)],
   ),
+  ...inBothOrders(waiting(999), [wakeDue], [tell(10, "signal:b")]),
+  ...inBothOrders(waiting(1_000), [wakeDue], [tell(10, "signal:a"), tell(11, "cancel"), terminate]),
+  ...inBothOrders(silent(leaseMs - 1), [sweep], [record]),
   ...inBothOrders(
-    due,
-    [{ kind: "wakeDue", calls: [[100]] }],
-    [tell(10, "signal:a"), tell(11, "cancel"), terminate],
-  ),
-  ...inBothOrders(
-    silent,
-    [{ kind: "sweep", calls: [[{ limit: 100, after: null }]] }],
+    silent(leaseMs),
+    [sweep],
     [
       record,
       end(child, peer),
