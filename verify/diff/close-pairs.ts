@@ -8,6 +8,8 @@ import type { Operation } from "./operation.ts";
 const id = (number: number): string => `019b76da-0000-7000-8000-0000000001${String(number).padStart(2, "0")}`;
 const [run, child, holder, peer] = [id(1), id(2), id(3), id(4)];
 
+const leaseMs = 15_000;
+
 const newRun = (runId: string, workflow: string, more: Partial<NewRun> = {}): NewRun => ({
   ...plainRun,
   id: runId,
@@ -21,11 +23,11 @@ const create = (...runs: readonly NewRun[]): Operation => ({ kind: "createRuns",
 
 const register = (workerId: string): Operation => ({
   kind: "registerWorker",
-  calls: [[{ id: workerId, leaseMs: 15_000, host: "here", pid: 1, queues: ["a"], concurrency: 9 }]],
+  calls: [[{ id: workerId, leaseMs, host: "here", pid: 1, queues: ["a"], concurrency: 9 }]],
 });
 
-const claim = (workerId: string, workflow: string): Operation => {
-  const lane: Lane = { queue: "a", workflow, version: 1, after: null, crashLimit: 3 };
+const claim = (workerId: string, workflow: string, crashLimit = 3): Operation => {
+  const lane: Lane = { queue: "a", workflow, version: 1, after: null, crashLimit };
   return {
     kind: "claimRuns",
     calls: [[{ workerId, lanes: [lane], limit: 5, suspects: false, begin: true }]],
@@ -48,13 +50,14 @@ const park = (wants: readonly Topic[], delayMs: number | null = null): Operation
   return { kind: "park", calls: [[parking]] };
 };
 
-const end = (runId: string, workerId: string): Operation => {
+const end = (runId: string, workerId: string, more: Partial<Ending> = {}): Operation => {
   const last = { seq: 1, kind: "completed", name: null, data: null } as const;
   const ending: Ending = {
     ...writing(runId, workerId, last),
     status: "completed",
     output: null,
     error: null,
+    ...more,
   };
   return { kind: "end", calls: [[ending]] };
 };
@@ -77,8 +80,28 @@ const held: readonly Operation[] = [
   claim(peer, "v"),
 ];
 
-/** The run waits for a signal, and its time has come. */
-const due: readonly Operation[] = [...held, park(["signal:a", "cancel"], 1), { kind: "advance", ms: 1 }];
+/** The run waits for a signal, or for a time that comes in 1 s; so much of it has passed. */
+const waiting = (ms: number): readonly Operation[] => [
+  ...held,
+  park(["signal:a", "cancel"], 1_000),
+  { kind: "advance", ms },
+];
+
+/** Nobody has heard of the workers for so long; the child's must not crash once. */
+const silent = (ms: number): readonly Operation[] => [
+  ...held.slice(0, -1),
+  claim(peer, "v", 1),
+  { kind: "advance", ms },
+];
+
+/** A run with a key, which goes on as another. */
+const keyed: readonly Operation[] = [
+  register(holder),
+  create(newRun(run, "w", { key: "k" })),
+  claim(holder, "w"),
+  tell(12, "signal:b", "x"),
+];
+const goOn = end(run, holder, { next: { id: id(6), version: 1, input: null, isRaw: false } });
 
 const ended: readonly Operation[] = [...held, terminate];
 
@@ -107,6 +130,9 @@ const signalOrStart = (runId: string, messageId: string): Operation => ({
 
 const redrive = (): Operation => ({ kind: "redrive", calls: [[[run]]] });
 
+const wakeDue: Operation = { kind: "wakeDue", calls: [[100]] };
+const sweep: Operation = { kind: "sweep", calls: [[{ limit: 100, after: null }]] };
+
 /** What must be kept apart by locks, by all who take them, in either order: chance need not find these. */
 const closePairs: readonly (readonly Turn[])[] = [
   ...inBothOrders(
@@ -114,10 +140,23 @@ const closePairs: readonly (readonly Turn[])[] = [
     [park(["signal:a", "cancel"]), park(["child", "cancel"]), record, end(run, holder)],
     [tell(10, "signal:a"), tell(11, "cancel"), terminate, retire, end(child, peer)],
   ),
+  ...inBothOrders(waiting(999), [wakeDue], [tell(10, "signal:b")]),
+  ...inBothOrders(waiting(1_000), [wakeDue], [tell(10, "signal:a"), tell(11, "cancel"), terminate]),
+  ...inBothOrders(silent(leaseMs - 1), [sweep], [record]),
   ...inBothOrders(
-    due,
-    [{ kind: "wakeDue", calls: [[100]] }],
-    [tell(10, "signal:a"), tell(11, "cancel"), terminate],
+    silent(leaseMs),
+    [sweep],
+    [
+      record,
+      end(child, peer),
+      tell(10, "signal:a"),
+      { kind: "heartbeat", calls: [[{ workerId: holder, held: [], claimsKnownTo: null }]] },
+    ],
+  ),
+  ...inBothOrders(
+    keyed,
+    [goOn],
+    [create(newRun(id(5), "w", { key: "k" })), tell(10, "signal:a", "x"), terminate],
   ),
   ...inBothOrders(ended, [redrive()], [redrive()]),
   ...inBothOrders(held, [tell(10, "signal:a", "x")], [tell(11, "signal:a", "x")]),

@@ -10,6 +10,8 @@ export interface Mutant {
   readonly says: string;
   /** The invariants that it may break. */
   readonly breaks: readonly string[];
+  /** Its number among those that other engines have had; null: it is one of ours. */
+  readonly planted: number | null;
   /** Whether it changes what the schema is made from. */
   readonly isInSql: boolean;
 }
@@ -31,10 +33,12 @@ function readMutant(name: string): Mutant {
   const text = readFileSync(path, "utf8");
   const [header = "", ...changes] = text.split(/^diff --git /m);
   const breaks = /^Breaks: (.+)$/m.exec(header)?.[1]?.split(", ");
+  const planted = /^Planted: (\d+)/m.exec(header)?.[1];
   const says = header.split("\n\n")[0]?.replaceAll("\n", " ").trim() ?? "";
   if (breaks === undefined || says === "" || changes.length === 0)
     throw new Error(
       `${name}.patch must begin with what is wrong, then "Breaks: " and invariants, then the changes.`,
     );
-  return { name, path, says, breaks, isInSql: changes.some((change) => /^a\/\S+\.sql /.test(change)) };
+  const isInSql = changes.some((change) => /^a\/\S+\.sql /.test(change));
+  return { name, path, says, breaks, planted: planted === undefined ? null : Number(planted), isInSql };
 }
