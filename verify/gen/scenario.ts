@@ -46,6 +46,8 @@ export interface RedrivePlan {
   readonly afterMs: number;
   /** All runs that ended like it, not it alone. */
   readonly isForAll: boolean;
+  /** It begins anew, also if it has completed. */
+  readonly isFresh: boolean;
   /** How long after that it is terminated, if it is. */
   readonly terminateAfterMs: number | null;
 }
@@ -147,10 +149,11 @@ export function generateScenario(rng: Rng, limits: ScenarioLimits): Scenario {
     startInMs: rng.pick([null, 0, drawWholeMs([0.1, 1])]),
   });
 
-  const drawRedrive = (): RedrivePlan => ({
+  const drawRedrive = (mayBeFresh: boolean): RedrivePlan => ({
     when: rng.chance(0.7) ? "ended" : "started",
     afterMs: drawSoonMs(),
     isForAll: rng.chance(0.4),
+    isFresh: mayBeFresh && rng.chance(0.5),
     terminateAfterMs: maybe(0.3, drawSoonMs),
   });
 
@@ -186,7 +189,7 @@ export function generateScenario(rng: Rng, limits: ScenarioLimits): Scenario {
       terminateAfterMs: isOperated ? maybe(0.25, drawSoonMs) : null,
       pause: maybe(0.15, () => ({ afterMs: drawSoonMs(), forMs: isEndless ? null : drawMs() })),
       reschedules: isOperated ? several(0.3, 3, drawReschedule) : [],
-      redrives: isRedriven ? several(0.6, 3, drawRedrive) : [],
+      redrives: isRedriven ? several(0.6, 3, () => drawRedrive(mayFork(program))) : [],
       fork:
         mayFork(program) && forking.chance(0.4) ? { afterMs: forkMs, from: forking.pick(stepNames) } : null,
     };

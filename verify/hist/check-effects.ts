@@ -1,12 +1,13 @@
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
 import type { SnapshotEvent } from "../../packages/pawl/src/store/snapshot.ts";
 import type { FinalState } from "./check-facts.ts";
-import type { EffectEntry, StepEntry } from "./record.ts";
+import type { EffectEntry, StepEntry, StoreEntry } from "./record.ts";
 import type { Report } from "./verdict.ts";
 
 export interface EffectCheck {
   step(entry: StepEntry): void;
   see(entry: EffectEntry): void;
+  store(entry: StoreEntry): void;
   conclude(): void;
 }
 
@@ -47,6 +48,12 @@ export function createEffectCheck(final: FinalState, report: Report): EffectChec
       if (twin !== undefined) report("I2", "the effect of a transaction is there twice", twin, entry);
       byStep.set(step, entry);
       effects.set(idOf(entry.run, entry.token), entry);
+    },
+    store(entry) {
+      if (entry.op !== "redrive" || entry.isFresh !== true) return;
+      for (const [run, answer] of entry.answers)
+        if (answer === "redriven")
+          for (const id of byStep.keys()) if (id.startsWith(`${run} `)) byStep.delete(id);
     },
     conclude,
   };

@@ -75,16 +75,28 @@ export function checkHistories(final: FinalState, report: Report): void {
       if (event.seq !== index + 1) report("I4", `seq ${event.seq} where ${index + 1} belongs`, event);
     }
     const lives = livesOf(events);
-    for (const life of lives.slice(0, -1)) checkPastLife(life, run, report);
+    for (const [index, life] of lives.slice(0, -1).entries())
+      checkPastLife(life, lives[index + 1]?.[0], run, report);
     checkPresentLife(lives.at(-1) ?? [], run, report);
   }
 }
 
-function checkPastLife(life: readonly SnapshotEvent[], run: SnapshotRun, report: Report): void {
+/** Whether with this fact a run began anew: what it had done does not count any more. */
+export function isBeginning({ kind, data }: SnapshotEvent): boolean {
+  return kind === "redriven" && data !== null;
+}
+
+function checkPastLife(
+  life: readonly SnapshotEvent[],
+  next: SnapshotEvent | undefined,
+  run: SnapshotRun,
+  report: Report,
+): void {
   const terminals = life.filter(isTerminal);
   // A redrive writes down how children ended that could not tell.
   const last = life.findLast(({ kind }) => kind !== "child_ended");
-  if (terminals.length !== 1 || terminals[0] !== last || last?.kind === "completed")
+  const mayNot = last?.kind === "completed" && (next === undefined || !isBeginning(next));
+  if (terminals.length !== 1 || terminals[0] !== last || mayNot)
     report("I7", "a run lives again after a life without one end", run, ...terminals, last);
 }
 
@@ -246,9 +258,13 @@ export function createResultCheck(
         .map((life) => life.find(isTerminal)?.kind)
         .filter((kind) => kind !== "completed" || id === run?.id),
     );
+    // Of an earlier life nobody knows the output any more.
+    const isAnew = chain.some((id) => (final.events.get(id) ?? []).some(isBeginning));
     const isSame =
       (ends as readonly string[]).includes(status) &&
-      (status !== "completed" || JSON.stringify(output) === JSON.stringify(run?.output?.value ?? null));
+      (isAnew ||
+        status !== "completed" ||
+        JSON.stringify(output) === JSON.stringify(run?.output?.value ?? null));
     if (!isSame) report("I7", "a waiter got another answer than how the run ended", entry, run ?? null);
   };
 }

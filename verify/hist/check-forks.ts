@@ -1,5 +1,5 @@
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
-import type { FinalState } from "./check-facts.ts";
+import { isBeginning, type FinalState } from "./check-facts.ts";
 import type { StepEntry, StoreEntry } from "./record.ts";
 import type { Report } from "./verdict.ts";
 
@@ -21,7 +21,8 @@ export function createForkCheck(final: FinalState, report: Report): (entry: Step
     for (const { kind, data } of entry.facts)
       if (kind === "step_completed") tokens.add(JSON.parse(data ?? "null") as string);
     for (const token of tokens) copied.set(idOf(entry.run, token), entry);
-    for (const event of source) {
+    const began = source.findLast((event) => event.seq < until && isBeginning(event))?.seq ?? 0;
+    for (const event of source.slice(began)) {
       if (event.kind !== "step_completed") continue;
       const isThere = tokens.has(String(event.data?.value));
       if (event.seq < until && !isThere)

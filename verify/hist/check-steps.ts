@@ -62,6 +62,8 @@ export function createStepCheck(lives: Lives, report: Report): StepCheck {
   const triesBy = new Map<string, StepTries>();
   const keys = new Map<string, StepEntry>();
   const called = new Map<string, StepEntry>();
+  /** What a run that began anew had done before, and with which of its lives it did. */
+  const stale = new Map<string, number>();
   /** Steps that have an outcome, by their keys. */
   const stepBy = new Map<string, string>();
   const owners = new Map<string, StepEntry>();
@@ -179,10 +181,12 @@ export function createStepCheck(lives: Lives, report: Report): StepCheck {
   };
 
   /** In another life attempts at steps count from 1, and what was undone is done again. */
-  const beginAnew = (run: RunId): void => {
+  const beginAnew = (run: RunId, isFresh: boolean): void => {
+    if (isFresh)
+      for (const [token, call] of calls) if (call.run === run) stale.set(token, lives.redrivesOf(run));
     for (const id of triesBy.keys()) if (id.startsWith(`${run} `)) triesBy.delete(id);
     for (const [id, life] of stepLives)
-      if (life.isUndone && id.startsWith(`${run} `))
+      if ((life.isUndone || isFresh) && id.startsWith(`${run} `))
         Object.assign(life, { completed: null, failed: null, isUndone: false });
   };
 
@@ -192,6 +196,9 @@ export function createStepCheck(lives: Lives, report: Report): StepCheck {
     if (token !== null && !recorded.has(token)) {
       report("I14", "a result was delivered before it was recorded", calls.get(token) ?? null, entry);
     }
+    const since = token === null ? undefined : stale.get(token);
+    if (since !== undefined && (redrivesAtClaim.get(`${entry.run} ${entry.epoch}`) ?? 0) >= since)
+      report("I14", "a run that began anew was given what it had done before", entry);
     const path = stepResult.exec(entry.value)?.[1];
     if (path !== undefined && path !== entry.step)
       report("I14", `the code got for ${entry.step} what another step returned`, entry);
@@ -226,7 +233,7 @@ export function createStepCheck(lives: Lives, report: Report): StepCheck {
           if (answer === "redriven") {
             beginnings.set(run, (beginnings.get(run) ?? 0) + 1);
             failures.delete(run);
-            beginAnew(run);
+            beginAnew(run, entry.isFresh === true);
           }
       }
       if (entry.op === "record" || entry.op === "park" || entry.op === "end") learn(entry, entry.facts);

@@ -1,5 +1,5 @@
 import type { SnapshotEvent } from "../../packages/pawl/src/store/snapshot.ts";
-import type { FinalState } from "./check-facts.ts";
+import { isBeginning, type FinalState } from "./check-facts.ts";
 import type { AskEntry, DeliveryEntry } from "./record.ts";
 import type { Report } from "./verdict.ts";
 
@@ -10,6 +10,10 @@ export function checkTimers(final: FinalState, report: Report): void {
     const fired = new Map<string, SnapshotEvent>();
     for (const event of events) {
       const name = event.name ?? "";
+      if (isBeginning(event)) {
+        set.clear();
+        fired.clear();
+      }
       if (event.kind === "timer_set") set.set(name, event);
       if (event.kind !== "timer_fired") continue;
       const timer = set.get(name);

@@ -105,6 +105,7 @@ export function checkHistory({ entries, snapshot, expected }: ObservedHistory): 
         cancels(entry);
         patches(entry);
         forks(entry);
+        effects.store(entry);
         checkSweep(entry, report);
         checkReschedule(entry, report);
         break;

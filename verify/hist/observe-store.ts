@@ -220,7 +220,7 @@ export function observeStore(store: Store, process: string, observer: StoreObser
     },
     async redrive(runIds, terms) {
       const answers = await store.redrive(runIds, terms);
-      note("ok", { op: "redrive", answers: [...answers] });
+      note("ok", { op: "redrive", answers: [...answers], isFresh: terms?.from === "start" });
       for (const [run, answer] of answers) if (answer === "redriven") observer.redriven(run);
       return answers;
     },

@@ -183,7 +183,12 @@ export type StoreOperation =
   /** `epoch`: nobody has held it yet. */
   | (Fence & { readonly op: "fork"; readonly source: RunId; readonly facts: readonly RecordedFact[] })
   | { readonly op: "terminate"; readonly run: RunId; readonly wasHeld: boolean; readonly answer: string }
-  | { readonly op: "redrive"; readonly answers: readonly (readonly [RunId, RedriveAnswer])[] }
+  | {
+      readonly op: "redrive";
+      readonly answers: readonly (readonly [RunId, RedriveAnswer])[];
+      /** They begin anew. */
+      readonly isFresh?: boolean;
+    }
   | {
       readonly op: "reschedule";
       readonly run: RunId;

@@ -120,8 +120,8 @@ export class Callers {
       this.#later(fork.afterMs, () => this.#fork(run, fork.from, `fork of ${root.key}`));
     if (pause !== null) this.#later(pause.afterMs, () => this.#pause(run, pause.forMs));
     for (const plan of reschedules) this.#later(plan.afterMs, () => this.#reschedule(run, plan));
-    for (const { when, afterMs } of redrives)
-      if (when === "started") this.#later(afterMs, () => this.#redrive(run));
+    for (const { when, afterMs, isFresh } of redrives)
+      if (when === "started") this.#later(afterMs, () => this.#redrive(run, isFresh));
   }
 
   #ensure(program: Program, { key, terms, greeting, ...root }: RootPlan): Promise<Answered | null> {
@@ -178,12 +178,12 @@ export class Callers {
   async #follow(run: RunId, redrives: readonly RedrivePlan[]): Promise<void> {
     const follower = { run };
     if (redrives.length > 0) this.#followers.add(follower);
-    for (const { afterMs, isForAll, terminateAfterMs } of redrives) {
+    for (const { afterMs, isForAll, isFresh, terminateAfterMs } of redrives) {
       const { status } = await this.#await(run);
-      if (status === "completed") break;
+      if (status === "completed" && !isFresh) break;
       await this.#sleep(afterMs);
-      if (isForAll) await this.#redriveAll(status as StoppedStatus);
-      else await this.#redrive(run);
+      if (isForAll && !isFresh) await this.#redriveAll(status as StoppedStatus);
+      else await this.#redrive(run, isFresh);
       if (terminateAfterMs !== null) this.#later(terminateAfterMs, () => this.#terminate(run));
     }
     this.#followers.delete(follower);
@@ -197,8 +197,8 @@ export class Callers {
     });
   }
 
-  #redrive(run: RunId): Promise<boolean> {
-    return this.#tell("redrive", run, (port) => port.redrive(run));
+  #redrive(run: RunId, isFresh: boolean): Promise<boolean> {
+    return this.#tell("redrive", run, (port) => port.redrive(run, isFresh));
   }
 
   #terminate(run: RunId): Promise<boolean> {

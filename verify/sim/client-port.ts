@@ -26,7 +26,7 @@ export interface ClientPort {
   signal(run: RunId, name: string, value: string, key: string): Promise<void>;
   cancel(run: RunId): Promise<void>;
   terminate(run: RunId): Promise<void>;
-  redrive(run: RunId): Promise<void>;
+  redrive(run: RunId, isFresh: boolean): Promise<void>;
   /** Redrives all runs that ended like this. */
   redriveAll(status: StoppedStatus): Promise<void>;
   /** All runs that live. */

@@ -82,7 +82,7 @@ export function createSimClient(
     signal: (run, name, value, idempotencyKey) => client.signal(run, name, value, { idempotencyKey }),
     cancel: (run) => client.cancel(run),
     terminate: (run) => client.terminate(run, "terminated"),
-    redrive: (run) => client.redrive(run),
+    redrive: (run, isFresh) => (isFresh ? client.retry(run, { from: "start" }) : client.redrive(run)),
     async redriveAll(status) {
       await client.redriveAll({ status, children: true });
     },

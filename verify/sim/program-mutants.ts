@@ -45,6 +45,13 @@ export const programMutants: readonly RuntimeMutant[] = [
     wrong: "if (next === null) return this.#live();",
   },
   {
+    name: "a run that begins anew remembers what it had done",
+    breaks: ["I14"],
+    file: "core/present-life.ts",
+    right: "history.slice(Math.max(0, history.findLastIndex(isStartedAnew)))",
+    wrong: "history.slice(0)",
+  },
+  {
     name: "a fork forgets the last result that it should keep",
     breaks: ["I14"],
     file: "core/fork.ts",

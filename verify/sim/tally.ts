@@ -47,6 +47,8 @@ export const operationKinds: readonly string[] = [
     (status) => `redrive of a run that ${endedAs(status)}`,
   ),
   "redrive of a child",
+  "redrive from the start",
+  "redrive of a run that was completed",
   "reschedule: priority",
   "reschedule: later",
   "reschedule: now",
@@ -242,7 +244,11 @@ class CallerTally {
       this.#count("fork");
       if (entry.facts.some(({ kind }) => kind === "step_completed")) this.#count("fork that kept a result");
     }
-    if (entry.op === "redrive") return this.#seeRedrive(entry.answers);
+    if (entry.op === "redrive") {
+      if (entry.isFresh === true && entry.answers.some(([, answer]) => answer === "redriven"))
+        this.#count("redrive from the start");
+      return this.#seeRedrive(entry.answers);
+    }
     if (entry.op === "reschedule") return this.#seeReschedule(entry);
     if (entry.op === "terminate") {
       if (entry.answer === "terminated")
