@@ -555,8 +555,8 @@ test("I1: a signal that started a run and is not there is missed", () => {
 
 test("I14: a run that began anew and is given what it had done before is noticed", () => {
   const given = delivery(33, { epoch: 2 });
-  const kept = secondLife.entries.filter((entry) => entry !== redrive);
   const fresh = storeEntry(30, { op: "redrive", answers: [[run, "redriven"]], isFresh: true }, "c1");
+  const kept = secondLife.entries.filter((entry) => entry !== redrive);
   expect(broken({ ...secondLife, entries: [...secondLife.entries, given] })).toEqual([]);
   expect(broken({ ...secondLife, entries: [...kept, fresh, given] })).toEqual(["I14"]);
 });
