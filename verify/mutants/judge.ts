@@ -48,11 +48,16 @@ export function judge(path: string, { profile, seed, seconds }: Terms): Promise<
     findings.push(finding as Finding);
     lastAt = performance.now();
   });
-  const giveUp = setTimeout(() => process.kill(-(child.pid ?? 0), "SIGKILL"), (3 * seconds + 60) * 1_000);
+  const kill = (): void => {
+    if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, "SIGKILL");
+  };
+  const giveUp = setTimeout(kill, (3 * seconds + 60) * 1_000);
+  process.once("exit", kill);
   return new Promise((resolve, reject) => {
     child.on("error", reject);
     child.on("close", (code, signal) => {
       clearTimeout(giveUp);
+      process.off("exit", kill);
       const isFound = findings.some(({ violations }) => violations.length > 0);
       const isRight = code === (isFound ? 1 : 0);
       const fault = isRight ? null : `It ended with ${signal ?? code}.\n${said}`;

@@ -23,6 +23,8 @@ interface Fate {
  */
 export async function runMutants({ names, ...terms }: MutantTerms): Promise<boolean> {
   const mutants = readMutants(names);
+  // Otherwise what is being judged would go on.
+  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
   await using tree = await ThrowAwayTree.create();
   const sound = await judge(tree.path, terms);
   const early = sound.findings.flatMap(({ violations }) => violations);
