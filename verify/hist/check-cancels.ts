@@ -21,28 +21,20 @@ const writesUntilKnown = 2;
 export function createCancelCheck(lives: Lives, report: Report): (entry: StepEntry | StoreEntry) => void {
   const cancelled = new Map<RunId, CancelledRun>();
   const claims = new Map<string, StoreEntry>();
-  const begun = new Set<string>();
 
   const cancel = (run: RunId, entry: StoreEntry): void => {
     if (cancelled.has(run)) return;
     cancelled.set(run, { cancel: entry, writes: new Map(), refusals: new Map() });
   };
 
-  /** A transaction that was rolled back is tried again by who has begun it: that starts nothing. */
-  const isBegun = ({ run, step, epoch, stepAttempt }: StepEntry): boolean => {
-    const id = `${run} ${step} ${epoch} ${stepAttempt}`;
-    const isKnown = begun.has(id);
-    begun.add(id);
-    return isKnown;
-  };
-
   const checkStep = (entry: StepEntry): void => {
-    if (entry.type !== "invoke" || (entry.isTransactional === true && isBegun(entry))) return;
     const run = cancelled.get(entry.run);
-    if (run === undefined) return;
+    if (run === undefined || entry.type !== "invoke") return;
     const claim = claims.get(`${entry.run} ${entry.epoch}`);
     if (claim !== undefined)
       report("I8", "a step started in a run claimed after it was cancelled", run.cancel, claim, entry);
+    // Its transaction began before, and took its time to come to the function, or is tried again: that starts nothing.
+    if (entry.isTransactional === true) return;
     const refusal = run.refusals.get(entry.epoch);
     if (refusal !== undefined)
       report("I8", "a step started in a terminated run whose holder was refused", run.cancel, refusal, entry);

@@ -30,7 +30,6 @@ export function createMessageCheck(final: FinalState, lives: Lives, report: Repo
 
   const ends = new Map<RunId, StoreEntry>();
   const accepted = new Set<string>();
-  const askedAt = new Map<number, number>();
 
   /** Those of the run, and of all that go on from it. */
   const messagesOfChain = (run: RunId): readonly SnapshotMessage[] => {
@@ -86,22 +85,8 @@ export function createMessageCheck(final: FinalState, lives: Lives, report: Repo
     }
   };
 
-  /** Those that lived all the while. */
-  const checkAllCancelled = (entry: ClientEntry): void => {
-    if (entry.type === "invoke") askedAt.set(entry.call, entry.at);
-    if (entry.type !== "ok") return;
-    const since = askedAt.get(entry.call) ?? entry.at;
-    for (const run of final.runs.values()) {
-      const isOld = run.createdAt < since && (run.endedAt === null || run.endedAt > entry.at);
-      const isRedriven = (final.events.get(run.id) ?? []).some(({ kind }) => kind === "redriven");
-      if (isOld && !isRedriven && lives.stopOf(run.id) === null)
-        report("I1", "all were cancelled but one", entry, run);
-    }
-  };
-
   return {
     client(entry) {
-      if (entry.op === "cancelAll") checkAllCancelled(entry);
       if (entry.type !== "ok" || entry.run === null) return;
       const messages = byRun.get(entry.run) ?? [];
       if (entry.op === "signal" || entry.op === "signalOrStart") {

@@ -534,18 +534,6 @@ test("I3: a step that must not be is called again after its worker died", () => 
   expect(broken({ without: isEnd, entries })).toContain("I3");
 });
 
-test("I1: a run that was not cancelled with all the others is noticed", () => {
-  const all = { op: "cancelAll", run: null, call: 900 } as const;
-  const entries = [
-    clientEntry(8, { ...all, type: "invoke" }),
-    storeEntry(9, { op: "tell", run, message: "m", topic: "cancel", key: null, answer: "accepted" }, "c1"),
-    clientEntry(12, { ...all, type: "ok" }),
-  ];
-  const inbox = [message("m", 9, { topic: "cancel", takenSeq: 0 })];
-  expect(broken({ entries, snapshot: { inbox } })).not.toContain("I1");
-  expect(broken({ entries: entries.filter(({ by }) => by === "client") })).toEqual(["I1"]);
-});
-
 test("I1: a signal that started a run and is not there is missed", () => {
   const started = clientEntry(9, { op: "signalOrStart", type: "ok", key: "k", value: "hello:0" });
   expect(broken({ entries: [started] })).toEqual(["I1"]);

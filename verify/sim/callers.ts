@@ -35,9 +35,6 @@ export interface CallersParts {
 /** Errors that decide a call: it was refused, and asking again would be too. */
 const refusals = ["KEY_CONFLICT", "RUN_ENDED", "RUN_BEGUN"] as const;
 
-/** How long after a lease has run out somebody else has taken the run. */
-const takeOverMs = 2_000;
-
 /** The store's time must tell two messages apart: they may come by way of two processes, and their order counts. */
 const leastGapMs = 1;
 
@@ -54,6 +51,8 @@ export class Callers {
   afterHealing = { asked: 0, answered: 0 };
   /** Those who will redrive a run once it has ended. */
   readonly #followers = new Set<{ readonly run: RunId }>();
+  /** All runs that came to be. */
+  readonly #attended = new Set<RunId>();
   /** Things still to be done. */
   #busy = 0;
   #calls = 0;
@@ -136,17 +135,16 @@ export class Callers {
   }
 
   /**
-   * Only what is paused by then is resumed: not what was held by somebody who died, and is paused later. So all are resumed once
-   * more, when others have taken that over and no earlier try is on its way.
+   * Only what is paused by then is resumed: not what was held by somebody who died, and is paused later. So each is resumed once
+   * more by itself, when no earlier try is on its way.
    */
   async #bulk({ kind, forMs }: BulkPlan): Promise<void> {
     await this.#all(kind);
     if (kind === "cancelAll") return;
     await this.#sleep(leastGapMs + forMs);
     await this.#all("resumeAll");
-    const { plan, world } = this.#parts;
-    await this.#sleep(this.#allArrivedAtMs + 2 * plan.leaseMs + takeOverMs - world.nowMs);
-    await this.#all("resumeAll");
+    await this.#sleep(this.#allArrivedAtMs - this.#parts.world.nowMs);
+    for (const run of this.#attended) await this.#tell("resume", run, (port) => port.resume(run));
   }
 
   async #all(op: "cancelAll" | "pauseAll" | "resumeAll"): Promise<void> {
@@ -268,6 +266,7 @@ export class Callers {
 
   /** Those who look at what the run shows, and ask it for something. */
   attend(run: RunId, program: Program): void {
+    this.#attended.add(run);
     const { rng, plan, scenario } = this.#parts;
     look({
       run,
