@@ -91,6 +91,7 @@ function claimRun(state: State, request: ClaimRequest, lane: Lane, mark: Mark): 
     told,
     createdAt: run.createdAt,
     deadlineAt: run.deadlineAt,
+    claimedAt: now,
     mark,
   };
 }

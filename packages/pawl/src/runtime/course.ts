@@ -42,9 +42,6 @@ export interface CourseParts extends Omit<EndingParts, "absorb" | "handledFailur
   readonly watch?: Watch | undefined;
 }
 
-/** Without an answer to tell the store's time, a holder looks at its clock after this long at the latest. */
-const longestGuessMs = 1_000;
-
 /**
  * Takes one run from its claim as far as it goes. The code runs until it rests; then it is given one fact, or, when all
  * facts have been given, what it asks for is begun; then it rests again. Replay and live execution are this one loop.
@@ -74,8 +71,6 @@ export class Course {
   /** Counts what the code does: it asks for something, or comes to its end. */
   #moves = 0;
   #movesAtDelivery = -1;
-  /** By this process's clock: then the store is asked for its time, unless an answer has told it. */
-  #guessUntil: number | null = null;
   /** Facts up to this `seq` have been waited for in vain. */
   #givenUpSeq = 0;
   #isReplaying: boolean;
@@ -478,7 +473,7 @@ export class Course {
 
   /** A step runs, or the code does: waits until something happens, or is due. Code that does not heed a stop is given up. */
   async #rest(): Promise<Outcome | null> {
-    const { bell, clock, holding, orders, steps, log, watch } = this.#parts;
+    const { bell, holding, orders, steps, log, watch } = this.#parts;
     if (watch !== undefined && steps.size() === 0 && this.#codeEnd === null)
       watch.strayed(this.#place(), this.#lastGiven);
     if (orders.stop !== null || orders.isUndoing) {
@@ -493,10 +488,7 @@ export class Course {
       return null;
     }
     const leftMs = Math.max(1, dueAt - holding.time.estimate());
-    // However often the bell rings meanwhile.
-    this.#guessUntil ??= clock.now() + longestGuessMs;
-    const guessMs = holding.time.isKnown ? Infinity : this.#guessUntil - clock.now();
-    const rung = await bell.wait(Math.max(1, Math.min(leftMs, guessMs)));
+    const rung = await bell.wait(leftMs);
     if (!rung) await holding.lookAtClock();
     return null;
   }

@@ -134,8 +134,7 @@ const longestPauseMs = 5_000;
 export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding {
   const { store, timers, random, log } = parts;
   let lease = { runId: claimed.runId, epoch: claimed.epoch, workerId: parts.workerId };
-  // It came to `ready` at this instant of the store's clock, so that has come at least as far.
-  const time = createStoreTime(parts.clock, claimed.mark.readyAt);
+  const time = createStoreTime(parts.clock, claimed.claimedAt);
   const { emit, workerId, payloads = plainPayloads } = parts;
   const report = emit && createFactReport(emit, claimed, workerId, () => time.estimate(), payloads);
   let gathered: Gathered[] = [];
@@ -371,7 +370,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       const isNext = again.epoch === lease.epoch + 1 && again.attempt === claimed.attempt;
       if (!isNext || again.lastSeq !== lastSeq || !isHeld()) return false;
       lease = { ...lease, epoch: again.epoch };
-      time.hasPassed(again.mark.readyAt);
+      time.learn(again.claimedAt);
       heldSince = time.estimate();
       isTold = again.told;
       over = null;

@@ -187,7 +187,7 @@ export function createSteps(parts: StepsParts): Steps {
     // It was given up meanwhile.
     if (running.get(key) !== execution) return;
     if (attemptEnd.kind === "returned") answer(request, execution, attemptEnd.result);
-    else await fail(request, execution, attemptEnd.error, attemptEnd.wasStopped);
+    else fail(request, execution, attemptEnd.error, attemptEnd.wasStopped);
     changed();
   };
 
@@ -204,23 +204,9 @@ export function createSteps(parts: StepsParts): Steps {
     addAnswer(request, execution, "step_completed", data);
   };
 
-  const fail = async (
-    request: StepRequest,
-    execution: Execution,
-    error: unknown,
-    wasStopped: boolean,
-  ): Promise<void> => {
+  const fail = (request: StepRequest, execution: Execution, error: unknown, wasStopped: boolean): void => {
     const { key, terms } = request;
     const past = pasts.of(key);
-    // When the next attempt is due is for the store's clock to say.
-    if (!holding.time.isKnown && !isStopped && terms.retrying.policy.attempts > 1) {
-      try {
-        await holding.lookAtClock();
-      } catch {
-        return;
-      }
-      if (running.get(key) !== execution) return;
-    }
     const now = holding.time.estimate();
     const isUnwanted = isStopped || request.state === "settled";
     const next = isUnwanted

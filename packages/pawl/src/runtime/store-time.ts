@@ -4,8 +4,6 @@ import type { Clock } from "../core/clock.ts";
 export interface StoreTime {
   /** The store's clock has certainly come this far. */
   readonly reached: number;
-  /** Whether any answer of the store has told its time yet. */
-  readonly isKnown: boolean;
   /** The store says that it is now this time. */
   learn(now: number): void;
   /** Something has happened at this instant of the store's clock. */
@@ -14,14 +12,13 @@ export interface StoreTime {
   estimate(): number;
 }
 
-export function createStoreTime(clock: Clock, atLeast: number): StoreTime {
-  let offsetMs = 0;
+/** @param now what the store's clock showed a moment ago */
+export function createStoreTime(clock: Clock, now: number): StoreTime {
+  let offsetMs = now - clock.now();
   const time = {
-    reached: atLeast,
-    isKnown: false,
+    reached: now,
     learn(now: number) {
       time.hasPassed(now);
-      time.isKnown = true;
       offsetMs = now - clock.now();
     },
     hasPassed(at: number) {

@@ -109,8 +109,6 @@ export function createUndoing(parts: UndoingParts): Undoing {
       if (holding.isTold()) inbox.fill(await holding.readInbox());
       orders.obey();
       const dueAt = steps.pasts().of(key).undoDueAt;
-      // A guess that does not come true would be waited for anew, each time that somebody tells the run something.
-      if (dueAt !== null && !holding.time.isKnown) await holding.lookAtClock();
       if (orders.isPaused()) {
         orders.pause();
         const { outcome } = await park({ reason: "paused", dueAt: null, delayMs: null, wants: ["resume"] });
@@ -137,7 +135,6 @@ export function createUndoing(parts: UndoingParts): Undoing {
     holding.assertHeld();
     if (call.kind === "returned") return holding.add({ kind: "undo_completed", name: key, data: null });
     const { error } = call;
-    if (!holding.time.isKnown) await holding.lookAtClock();
     const now = holding.time.estimate();
     const next = planNextAttempt(error, undoFailures + 1, { retrying: terms.retrying, random, log, now });
     if (next === null) return fail(key, error);

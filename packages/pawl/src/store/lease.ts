@@ -76,6 +76,8 @@ export interface ClaimedRun {
   readonly told: boolean;
   readonly createdAt: number;
   readonly deadlineAt: number | null;
+  /** By the store's clock: a holder knows its time from the beginning. */
+  readonly claimedAt: number;
   /** Where it stood in its lane. */
   readonly mark: Mark;
 }

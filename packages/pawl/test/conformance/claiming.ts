@@ -64,6 +64,7 @@ export function describeClaiming(test: StoreTest): void {
             told: false,
             createdAt,
             deadlineAt: createdAt + 9_999,
+            claimedAt: await world.now(),
             mark: { priority: 4, readyAt: createdAt, runId },
           },
         ],

@@ -61,19 +61,14 @@ export function claimRunsValues(shard: number, request: ClaimRequest): readonly 
 }
 
 export function decodeClaim(rows: readonly ClaimedRow[]): Claim {
-  const runs: ClaimedRun[] = [];
-  let now = 0;
-  let suspectsWaiting = false;
-  for (const row of rows) {
-    if (row.run_id === null) {
-      now = row.created_ms;
-      suspectsWaiting = row.told;
-    } else runs.push(decodeRun(row.run_id, row));
-  }
-  return { runs: runs.sort(byPlace), suspectsWaiting, now };
+  // The one row that is about no run.
+  const about = rows.find(({ run_id }) => run_id === null);
+  const now = about?.created_ms ?? 0;
+  const runs = rows.flatMap((row) => (row.run_id === null ? [] : [decodeRun(row.run_id, row, now)]));
+  return { runs: runs.sort(byPlace), suspectsWaiting: about?.told ?? false, now };
 }
 
-function decodeRun(runId: string, row: ClaimedRow): ClaimedRun {
+function decodeRun(runId: string, row: ClaimedRow, claimedAt: number): ClaimedRun {
   return {
     runId,
     epoch: row.epoch,
@@ -95,6 +90,7 @@ function decodeRun(runId: string, row: ClaimedRow): ClaimedRun {
     told: row.told,
     createdAt: row.created_ms,
     deadlineAt: row.deadline_ms,
+    claimedAt,
     mark: { priority: row.priority, readyAt: row.ready_ms, runId },
   };
 }
