@@ -182,8 +182,9 @@ test("I15: a value that was not published there, or is not the last, is noticed"
   const events = [publish(1, "p.0"), publish(2, "p.1")];
   const seen = (at: number, value: string): ClientEntry =>
     clientEntry(at, { op: "published", type: "ok", value: { state: value } });
-  expect(shownSays({ events }, seen(5, "p.0"), seen(40, "p.1"))).toEqual([]);
-  expect(shownSays({ events }, seen(5, "p.2"), seen(40, "p.0"))).toEqual([
+  const asked40 = clientEntry(40, { op: "published", type: "invoke" });
+  expect(shownSays({ events }, seen(5, "p.0"), asked40, seen(40, "p.1"))).toEqual([]);
+  expect(shownSays({ events }, seen(5, "p.2"), asked40, seen(40, "p.0"))).toEqual([
     "I15: under state somebody read what was not published there",
     "I15: under state somebody read what was not published there",
   ]);

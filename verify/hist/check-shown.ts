@@ -42,10 +42,12 @@ export function createShownCheck(final: FinalState, report: Report): (entry: Cli
       report("I15", `a reader got ${seen.length} of ${items.length} items`, entry, items.at(-1));
   };
 
+  const askedAt = new Map<number, number>();
+
   const checkPublished = (entry: ClientEntry, run: RunId): void => {
     const events = final.events.get(run) ?? [];
     const { endedAt = null } = final.runs.get(run) ?? {};
-    const isOver = endedAt !== null && entry.at > endedAt && !hasLivedAgain(events);
+    const isOver = endedAt !== null && (askedAt.get(entry.call) ?? 0) > endedAt && !hasLivedAgain(events);
     for (const [key, value] of Object.entries(entry.value as Readonly<Record<string, unknown>>)) {
       const facts = events.filter(
         ({ kind, name }) => kind === "published" && publishedKey(name ?? "") === key,
@@ -57,6 +59,7 @@ export function createShownCheck(final: FinalState, report: Report): (entry: Cli
   };
 
   return (entry) => {
+    if (entry.op === "published" && entry.type === "invoke") askedAt.set(entry.call, entry.at);
     if (entry.type !== "ok" || entry.run === null) return;
     if (entry.op === "stream") checkReader(entry, entry.run);
     if (entry.op === "published") checkPublished(entry, entry.run);

@@ -104,7 +104,12 @@ export class Callers {
   };
 
   async #start(program: Program, root: RootPlan): Promise<void> {
-    const { cancelAfterMs, terminateAfterMs, pause, reschedules, redrives, fork } = root;
+    const { cancelAfterMs, terminateAfterMs, pause, reschedules, fork } = root;
+    // The rival may be none that can begin anew.
+    const redrives = root.redrives.map((plan) => ({
+      ...plan,
+      isFresh: plan.isFresh && program === root.program,
+    }));
     const answered = await this.#ensure(program, root);
     const run = answered?.run;
     if (run === undefined || run === null) return;

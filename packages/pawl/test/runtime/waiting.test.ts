@@ -231,3 +231,20 @@ test("many children are started in a write or two, and their ends taken in few",
   const ofParent = engine.calls.filter((call) => call === "park" || call === "record");
   expect(ofParent.length).toBeLessThan(50);
 });
+
+test("how long a child may take is counted by the store's clock, whatever the worker's shows", async () => {
+  for (const skewMs of [-7_200_000, 7_200_000]) {
+    const skewed = { now: (): number => engine.clock.now() + skewMs };
+    const engine = createEngine({ deps: { clock: skewed } });
+    const child = workflow({ name: "child", version: 1 }, (ctx) => ctx.waitForSignal("never"));
+    engine.register(child);
+    const parent = workflow({ name: "parent", version: 1 }, (ctx) =>
+      ctx
+        .call(child, undefined, { timeout: "10s" })
+        .catch((error: unknown) => (error as { code: string }).code),
+    );
+    const id = await engine.start(parent);
+    await engine.pass(30_000);
+    expect(await engine.output(id)).toBe("RUN_TIMED_OUT");
+  }
+});
