@@ -29,8 +29,6 @@ import { answerUpdate, receiveUpdate } from "./updates.ts";
 
 /** What the run is about: begins what the code has asked for, and finds out what has become of it. */
 export interface Agenda {
-  /** Whether a child is held back that has a time limit: from when on that counts is for the store's clock to say. */
-  readonly needsTime: boolean;
   /** Begins every request that is held back. */
   issue(): void;
   /** Gives up what was begun for this request, which nobody awaits any more. */
@@ -162,12 +160,6 @@ export function createAgenda(parts: AgendaParts): Agenda {
   };
 
   return {
-    get needsTime() {
-      for (const request of requests.all())
-        if (request.state === "held" && "child" in request && (request.child?.timeoutMs ?? null) !== null)
-          return true;
-      return false;
-    },
     issue() {
       for (const request of requests.takeHeld()) issueOne(request);
     },

@@ -424,7 +424,6 @@ export class Course {
         await this.#agenda.takeMessages();
         await this.#giveUpWithdrawn();
       }
-      if (!holding.time.isKnown && this.#agenda.needsTime) await holding.lookAtClock();
       // The code may have come to its end meanwhile, and then nothing begins any more.
       if (this.#codeEnd !== null) return null;
       if (!this.#isHalted()) {

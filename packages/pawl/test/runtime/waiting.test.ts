@@ -127,21 +127,6 @@ test("a timer fires by the store's clock, even if this process's clock goes wron
   }
 });
 
-test("a child's time is up by the store's clock, even if its parent's process has another", async () => {
-  for (const skewMs of [-7_200_000, 7_200_000]) {
-    const skewed = { now: (): number => engine.clock.now() + skewMs };
-    const engine = createEngine({ deps: { clock: skewed } });
-    const child = workflow({ ...options, name: "child" }, (ctx) => ctx.waitForSignal("never"));
-    const parent = workflow({ ...options, name: "parent" }, (ctx) =>
-      ctx.call(child, undefined, { timeout: "10m" }),
-    );
-    await engine.start(parent);
-    await engine.idle();
-    const { runs } = await engine.store.listRuns({ limit: 1, look: 10, workflow: "child" });
-    expect(runs[0]?.deadlineAt).toBe(engine.clock.now() + 600_000);
-  }
-});
-
 test("a signal is parsed once, by its schema, and one that does not fit is dropped visibly", async () => {
   const engine = createEngine();
   const signals = { paid: z.object({ cents: z.string().transform(Number) }) };
