@@ -73,7 +73,14 @@ export const auditSql = `
     "run",
     "insert or update",
     `if tg_op = 'INSERT' then
-       ${note("created", "new.id", "null", "null", "json_build_object('key', new.key, 'parent', new.parent_id, 'first', new.first_id)")}
+       ${note(
+         "created",
+         "new.id",
+         "null",
+         "null",
+         `json_build_object('key', new.key, 'parent', new.parent_id, 'first', new.first_id, 'startAt', ${ms("new.start_at")},
+         'expiresAt', ${ms("new.expires_at")}, 'deadlineAt', ${ms("new.deadline_at")})`,
+       )}
        insert into chaos.born (run) values (new.id);
      elsif old.status is null and new.status is not null then
        ${note("ended", "new.id", "null", "new.epoch", "json_build_object('status', new.status, 'next', new.continued_as)")}

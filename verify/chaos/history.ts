@@ -128,14 +128,20 @@ class Teller {
       key = null,
       parent = null,
       first = null,
+      startAt = null,
+      expiresAt = null,
+      deadlineAt = null,
     } = (line.detail ?? {}) as {
       readonly key?: string | null;
       readonly parent?: RunId | null;
       readonly first?: RunId | null;
+      readonly startAt?: number | null;
+      readonly expiresAt?: number | null;
+      readonly deadlineAt?: number | null;
     };
     // One that goes on from another is told of with that one's end.
     if (run === null || first !== null) return;
-    const times = { startAt: null, expiresAt: null, deadlineAt: null };
+    const times = { startAt, expiresAt, deadlineAt };
     const answered = { wanted: run, call: this.#calls++, mustBeNew: false, answer: "created" } as const;
     this.#add(line, op, { op: "create", run, key, parent, ...times, ...answered });
   }
