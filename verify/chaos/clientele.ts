@@ -198,6 +198,7 @@ function drawScenario(rng: Rng, name: string, leaseMs: number): Scenario {
     roots: 1 + rng.below(2),
     activeMs: scaleMs,
     mayPatch: true,
+    isPunctual: false,
   };
   const scenario = generateScenario(rng.fork("scenario"), limits);
   const own = (key: string): string => `${name}:${key}`;

@@ -90,7 +90,15 @@ test("what is caught does not fail the run, and only what can throw is caught", 
 });
 
 test("the same seed gives the same scenario, in which no path occurs twice", () => {
-  const limits = { leaseMs: 1_000, size: 12, depth: 2, roots: 3, activeMs: 1_000, mayPatch: true };
+  const limits = {
+    leaseMs: 1_000,
+    size: 12,
+    depth: 2,
+    roots: 3,
+    activeMs: 1_000,
+    mayPatch: true,
+    isPunctual: true,
+  };
   for (let i = 0; i < 100; i++) {
     const scenario = generateScenario(createRng(`scenario ${i}`), limits);
     expect(generateScenario(createRng(`scenario ${i}`), limits)).toEqual(scenario);

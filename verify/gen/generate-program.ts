@@ -22,6 +22,8 @@ export interface ProgramLimits {
   readonly mayRepeat: boolean;
   /** Its code is changed while it runs. */
   readonly mayPatch: boolean;
+  /** Its steps take no longer than they say, and so may be given time limits. */
+  readonly isPunctual: boolean;
   /** Attempts of its workflow. Default: any. */
   readonly attempts?: Attempts;
 }
@@ -145,12 +147,16 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   const drawCall = (depth: number, path: string): Op & { kind: "call" } => {
     const size = Math.min(left, 1 + rng.below(4));
     left -= size;
-    const { leaseMs, mayRepeat, mayPatch } = limits;
+    const { leaseMs, mayRepeat, mayPatch, isPunctual } = limits;
     return {
       kind: "call",
       path,
       ...(mayLimit && limiting.chance(0.5) ? { timeoutMs: drawMs() } : {}),
-      program: generateProgram(rng, { leaseMs, mayRepeat, mayPatch, size, depth: depth - 1 }, path),
+      program: generateProgram(
+        rng,
+        { leaseMs, mayRepeat, mayPatch, isPunctual, size, depth: depth - 1 },
+        path,
+      ),
     };
   };
 
@@ -182,7 +188,7 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   const drawLimits = (transaction: Database | null): Partial<StepOp> => {
     if (!mayLimit || transaction !== null) return {};
     if (limiting.chance(0.4)) return { failsOnCrash: true };
-    if (limiting.chance(0.5)) return {};
+    if (limiting.chance(0.5) || !limits.isPunctual) return {};
     return { workMs: 0, timeoutMs: 1 + Math.floor(limiting.next() * 0.3 * limits.leaseMs) };
   };
 

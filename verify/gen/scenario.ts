@@ -201,7 +201,15 @@ export function generateScenario(rng: Rng, limits: ScenarioLimits): Scenario {
       const size = 1 + rng.below(2);
       const program = generateProgram(
         rng,
-        { leaseMs, size, depth: 0, attempts, mayRepeat: isRedriven, mayPatch: false },
+        {
+          leaseMs,
+          size,
+          depth: 0,
+          attempts,
+          mayRepeat: isRedriven,
+          mayPatch: false,
+          isPunctual: limits.isPunctual,
+        },
         name,
       );
       drawSignals(rng, program, signals);

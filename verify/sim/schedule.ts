@@ -59,7 +59,7 @@ export function drawTerms(text: string, change: (drawn: Plan) => Plan = (drawn) 
   const rng = createRng(seed);
   const plan = change(drawPlan(rng.fork("plan")));
   const { leaseMs, programSize: size, roots, activeMs, isDeployed: mayPatch } = plan;
-  const limits = { leaseMs, size, depth: 2, roots, activeMs, mayPatch, isAlone: true };
+  const limits = { leaseMs, size, depth: 2, roots, activeMs, mayPatch, isPunctual: true, isAlone: true };
   const scenario = generateScenario(rng.fork("scenario"), limits);
   return cuts.reduce<Terms>(cutAt, { scenario, plan });
 }
