@@ -152,7 +152,10 @@ describe.each(places)("a chain of runs in %s", (place) => {
     const options = { name: `patched-${queue}`, version: 1, queue };
     const before = workflow(options, async (ctx) => ctx.waitForSignal("go"));
     const after = workflow(options, async (ctx) => {
-      if (ctx.patch("faster")) return ctx.waitForSignal("go-faster");
+      if (ctx.patch("faster")) {
+        await ctx.step("warm up", () => "warm");
+        return ctx.waitForSignal("go-faster");
+      }
       return ctx.waitForSignal("go");
     });
     expect(await pawl.patches(after)).toEqual([]);
