@@ -86,14 +86,14 @@ const holdersPoints = crashPoints.filter((point) => /^(step|undo|record|park|end
 export function drawPlan(rng: Rng): Plan {
   const leaseMs = rng.pick([600, 1_500, 3_000]);
   const mostlyFew = (most: number): number => 1 + Math.floor(most * rng.next() ** 3);
-  const activeMs = leaseMs * rng.pick([0.1, 1, 2]);
+  const activeMs = leaseMs * rng.pick([0.1, 0.1, 0.5, 1.5]);
   const maybe = (most: number): number => (rng.chance(0.5) ? rng.next() * most : 0);
   const every = (leases: number): number | null =>
     rng.chance(0.5) ? leases * leaseMs * rng.between(0.5, 2) : null;
   return {
     leaseMs,
-    pollMs: leaseMs * rng.pick([0.2, 0.5, 1]),
-    workers: rng.pick([1, 2, 2, 3]),
+    pollMs: leaseMs * rng.pick([0.2, 1, 1.5]),
+    workers: rng.pick([1, 1, 2, 2, 3]),
     concurrency: rng.pick([1, 2, 10]),
     clients: rng.pick([1, 1, 2]),
     roots: mostlyFew(4),

@@ -59,7 +59,7 @@ export interface ByFilter {
 }
 
 const runsPerPage = 500;
-/** Runs move from status to status: they are looked at again until no other shows up, but not for ever. */
+/** Runs move from status to status, also to one that was just looked at: so they are looked at twice and until no other shows up, but not for ever. */
 const mostPasses = 10;
 
 const limit = checkInteger(1, Number.MAX_SAFE_INTEGER);
@@ -92,7 +92,7 @@ export function createByFilter(
           before = page.next;
         }
       }
-      if (statuses.length === 1 || seen.size === seenBefore) break;
+      if (statuses.length === 1 || (pass > 0 && seen.size === seenBefore)) break;
     }
     return changed;
   };
