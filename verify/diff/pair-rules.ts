@@ -53,7 +53,9 @@ export function generatePair(known: Knowledge): readonly [Operation, Operation] 
     isSkipping(operation) ? known.dice.chance(0.2) : mentions(operation, concerned);
   const first = draw(known, (operation) => operation.kind !== "insertMessage" && isNear(operation));
   const mayFollow = (operation: Operation): boolean =>
-    !isPassedOnLater(first, operation) && !isContradiction(first, operation);
+    !isPassedOnLater(first, operation) &&
+    !isContradiction(first, operation) &&
+    !isDroppedEarly(known, first, operation);
   return [first, draw(known, (operation) => isNear(operation) && mayFollow(operation))];
 }
 
@@ -91,6 +93,21 @@ function isPassedOnLater(first: Operation, second: Operation): boolean {
     second.kind === "insertMessage" &&
     first.kind === "end" &&
     first.calls.some(([ending]) => ending.next !== undefined)
+  );
+}
+
+/**
+ * A resume for a run that is not paused is dropped by whoever tells that run something, unless it is held: then by its holder. Who
+ * tells looks at that before it waits for a claim, and nobody misses it.
+ */
+function isDroppedEarly({ snapshot }: Knowledge, first: Operation, second: Operation): boolean {
+  if (first.kind !== "claimRuns" || second.kind !== "tell") return false;
+  const told = new Set<string>(second.calls.map(([message]) => message.runId));
+  return (
+    second.calls.some(([{ topic }]) => topic === "resume") ||
+    snapshot.inbox.some(
+      ({ runId, topic, takenSeq }) => topic === "resume" && takenSeq === null && told.has(runId),
+    )
   );
 }
 

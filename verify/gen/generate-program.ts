@@ -56,7 +56,7 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   const mayLimit = limiting.chance(0.15);
   const mapping = rng.fork(`mapping ${path}`);
   const mayMap = mapping.chance(0.25);
-  const mayTransact = transacting.chance(0.2);
+  const mayTransact = transacting.chance(0.25);
   const goingOn = rng.fork(`going on ${path}`);
   const goesOn = goingOn.chance(0.15);
   let left = limits.size;
@@ -199,7 +199,7 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   const drawTransaction = (): Database | null => {
     if (!mayTransact || !transacting.chance(0.8)) return null;
     return transacting.pick(
-      repeats && hasCaught ? databases.filter((each) => each !== "foreign") : databases,
+      repeats && hasCaught ? databases.filter((each) => each !== "foreign") : [...databases, "foreign"],
     );
   };
 
