@@ -30,6 +30,25 @@ interface Client extends Transaction {
 
 const ignore = (): void => {};
 
+/**
+ * A connection that dies while it is lent emits an error, which unheard would end the process. So it is listened for from the callback on:
+ * before a promise's follower is called, the connection may have been ended with its first words.
+ */
+function borrow(pool: PgPool): Promise<Client> {
+  return new Promise((resolve, reject) => {
+    const lend = (client: Client): void => {
+      client.on("error", ignore);
+      resolve(client);
+    };
+    const connect = pool.connect.bind(pool) as (
+      lent: (error: unknown, client?: Client) => void,
+    ) => Promise<Client> | undefined;
+    const promised = connect((error, client) => (client === undefined ? reject(error) : lend(client)));
+    // Some pools like those of `pg` know promises alone.
+    promised?.then(lend, reject);
+  });
+}
+
 /** Whoever gets no answer at all has no connection. */
 function noConnection(error: unknown): never {
   if (wrappedState(error) !== null) throw error;
@@ -53,9 +72,7 @@ export function withPg<Pool extends PgPool>(
     "withPg",
     options,
     async (work, beginOptions = {}) => {
-      const client = (await pool.connect().catch(noConnection)) as Client;
-      // One that dies while it is lent emits an error, which unheard would end the process.
-      client.on("error", ignore);
+      const client = await borrow(pool).catch(noConnection);
       let isBroken = false;
       const lose = (): void => {
         isBroken = true;
