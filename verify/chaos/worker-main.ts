@@ -102,11 +102,19 @@ const host: ProgramHost = {
   patched: ({ run }, id, isNew) => report({ kind: "patched", at: monotonicMs(), run, id, isNew }),
   transactorOf,
   writeEffect: (tx, { run, step, key, token }) =>
-    tx.query("insert into effect (run, step, key, token) values ($1, $2, $3, $4)", [run, step, key, token]),
+    tx
+      .query("insert into effect (run, step, key, token) values ($1, $2, $3, $4)", [run, step, key, token])
+      .catch(tryAgain),
   asked: ({ run }, step, waitMs) => report({ kind: "asked", at: monotonicMs(), run, step, waitMs }),
   delivered: ({ run }, step, index, type, value) =>
     report({ kind: "delivered", at: monotonicMs(), run, step, index, type, value }),
 };
+
+/** Its own statement was cancelled by the nemesis: like a conflict, that passes. */
+function tryAgain(error: unknown): never {
+  const isCancelled = (error as { readonly code?: unknown }).code === "57014";
+  throw isCancelled ? Object.assign(new Error("cancelled", { cause: error }), { code: "40001" }) : error;
+}
 
 let pawl: Pawl | null = null;
 

@@ -22,7 +22,7 @@ export interface ProgramLimits {
   readonly mayRepeat: boolean;
   /** Its code is changed while it runs. */
   readonly mayPatch: boolean;
-  /** Its steps take no longer than they say, and so may be given time limits. */
+  /** Steps and calls take no longer than they say: steps and children may be given time limits. */
   readonly isPunctual: boolean;
   /** Attempts of its workflow. Default: any. */
   readonly attempts?: Attempts;
@@ -151,7 +151,7 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     return {
       kind: "call",
       path,
-      ...(mayLimit && limiting.chance(0.5) ? { timeoutMs: drawMs() } : {}),
+      ...(mayLimit && limiting.chance(0.5) && limits.isPunctual ? { timeoutMs: drawMs() } : {}),
       program: generateProgram(
         rng,
         { leaseMs, mayRepeat, mayPatch, isPunctual, size, depth: depth - 1 },
