@@ -31,8 +31,12 @@ export const faultKinds: readonly string[] = [
 
 const wentOn = "parked run went on in memory";
 
-/** Of these, what few schedules show: a run on the new side of a patch must come to a worker with old code. */
-export const rareKinds: readonly string[] = ["run blocked by old code", "blocked run that went on"];
+/** Of these, what few schedules show: a fault between two undos, and a run on the new side of a patch that old code takes. */
+export const rareKinds: readonly string[] = [
+  ...["undo.before", "undo.after"].flatMap((point) => [`crash at ${point}`, `pause at ${point}`]),
+  "run blocked by old code",
+  "blocked run that went on",
+];
 
 /** Everything that callers must have done, or brought about: what never happened was never checked. */
 export const operationKinds: readonly string[] = [
