@@ -1,22 +1,12 @@
 import { PawlError, workflow, type Pawl } from "../../packages/pawl/src/index.ts";
+import { errorProperties } from "../../packages/pawl/test/bad-input/junk.ts";
 
 const makers = new Map<string, () => unknown>();
 
 /** How a value leaves a workflow's code: by itself, or on an error. */
 export const waysToThrow = [
   "throw …",
-  ...[
-    "name",
-    "message",
-    "stack",
-    "code",
-    "cause",
-    "errors",
-    "notUndone",
-    "retryable",
-    "retryAfterMs",
-    "retryAt",
-  ].map((property) => `throw an error whose ${property} is …`),
+  ...errorProperties.map((property) => `throw an error whose ${property} is …`),
 ];
 
 /** Throws one value out of a step, then out of itself. */

@@ -59,7 +59,10 @@ export interface ByFilter {
 }
 
 const runsPerPage = 500;
-/** Runs move from status to status, also to one that was just looked at: so they are looked at twice and until no other shows up, but not for ever. */
+/**
+ * Runs move from status to status, also to one that was just looked at: so they are looked at twice at least, until no other shows
+ * up, but not for ever.
+ */
 const mostPasses = 10;
 
 const limit = checkInteger(1, Number.MAX_SAFE_INTEGER);

@@ -1,6 +1,6 @@
 import { PawlError } from "../core/error.ts";
 import type { RunId } from "../core/ids.ts";
-import { invalidOption } from "../core/options.ts";
+import { invalidOption, listFault } from "../core/options.ts";
 import { assertWorkflow, type WorkflowRef } from "../core/workflow-ref.ts";
 import type { CreateAnswer, NewRun } from "../store/run-record.ts";
 import type { Connection, Place } from "./connection.ts";
@@ -28,7 +28,6 @@ const runsPerChunk = 1_000;
 const bytesPerChunk = 4_000_000;
 /** So many are described before the process gets to do something else. */
 const runsPerPiece = 1_000;
-const mostRuns = 10_000_000;
 
 export function createStarting(connection: Connection): Starting {
   const { storeClock, ids, payloads, emit } = connection;
@@ -163,14 +162,4 @@ function keyConflict(run: NewRun | undefined, answer: CreateAnswer | undefined):
     key: run?.key,
     runId: answer?.id,
   });
-}
-
-function listFault(items: unknown): string | null {
-  try {
-    if (!Array.isArray(items)) return "must be a list";
-    // One that only says that it is long would take all memory to look at.
-    return items.length > mostRuns ? `must be a list of at most ${mostRuns}` : null;
-  } catch {
-    return "cannot be read";
-  }
 }

@@ -215,6 +215,18 @@ export function checkList(item: Check, most: number): Check {
   };
 }
 
+const mostItems = 10_000_000;
+
+/** What is wrong with a list whose items are looked at later. One that only says that it is long would take all memory to look at. */
+export function listFault(items: unknown): string | null {
+  try {
+    if (!Array.isArray(items)) return "must be a list";
+    return items.length > mostItems ? `must be a list of at most ${mostItems}` : null;
+  } catch {
+    return "cannot be read";
+  }
+}
+
 /** Tags of a run; none are tags too. */
 export const checkTags: Check = (value) =>
   Array.isArray(value) && value.length === 0 ? null : checkList(checkName, 100)(value);

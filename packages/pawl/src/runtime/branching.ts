@@ -1,6 +1,6 @@
 import { PawlError } from "../core/error.ts";
 import { assertName } from "../core/name.ts";
-import { checkInteger, checkOptions } from "../core/options.ts";
+import { checkInteger, checkOptions, listFault } from "../core/options.ts";
 import type { Context, MapOptions, Racer } from "./context.ts";
 import { createRace } from "./race.ts";
 import type { Branch } from "./request.ts";
@@ -17,8 +17,6 @@ interface BranchingParts {
 }
 
 const usualConcurrency = 100;
-/** One that only says that it is long would take all memory to copy. */
-const mostItems = 10_000_000;
 
 export function createBranching(
   scope: Scope,
@@ -64,7 +62,8 @@ export function createBranching(
     }),
     map: quiet(async (name, items, call, options: MapOptions = {}) => {
       assertName("map", name);
-      if (!isArray(items)) throw invalid(`The map "${name}" needs an array of items, ${mostItems} at most.`);
+      const fault = listFault(items);
+      if (fault !== null) throw invalid(`The map "${name}" needs an array of items: it ${fault}.`);
       assertFunction(call, `The map "${name}"`);
       const checked = checkOptions("map", options, { concurrency: checkInteger(1, 2 ** 31 - 1) });
       const { concurrency = usualConcurrency } = checked;
@@ -126,14 +125,6 @@ function namesOf(racers: unknown): readonly string[] {
     return typeof racers === "object" && racers !== null ? Object.keys(racers) : [];
   } catch {
     return [];
-  }
-}
-
-function isArray(value: unknown): boolean {
-  try {
-    return Array.isArray(value) && value.length <= mostItems;
-  } catch {
-    return false;
   }
 }
 

@@ -266,10 +266,11 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
   const writeInTurn = async <A>(
     at: "record" | "park" | "end",
     send: (recording: Recording) => Promise<A>,
-    tell: ((answer: A) => void) | undefined,
-    nextDelayMs: number | null,
+    tell?: (answer: A) => void,
+    nextDelayMs: number | null = null,
+    taken: readonly Gathered[] = takeGathered(at),
   ): Promise<Written<A>> => {
-    const batch = takeGathered(at).map(number);
+    const batch = taken.map(number);
     const events = batch.flatMap(({ event }) => event ?? []);
     const children = batch.flatMap(({ child }) => child ?? []);
     const written = batch.some(({ writing }) => writing !== undefined) ? await placed(batch) : null;
@@ -296,8 +297,9 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     const patches = gathered.filter(isPatch);
     if (patches.length === 0) return;
     gathered = gathered.filter((each) => !isPatch(each));
-    const events = patches.map(number).flatMap(({ event }) => event ?? []);
-    await persist(() => store.record({ lease, events, children: [] }));
+    gatheredBytes -= patches.reduce((sum, { size }) => sum + size, 0);
+    const send = (recording: Recording): Promise<RecordAnswer> => store.record(recording);
+    arrived = [...(await absorb(await writeInTurn("record", send, undefined, null, patches)))];
   };
 
   const takeArrived = (): readonly RunEvent[] => {

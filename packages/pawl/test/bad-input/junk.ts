@@ -207,3 +207,7 @@ const hostile: readonly Junk[] = [
 ];
 
 export const junk: readonly Junk[] = [...nothing, ...numbers, ...texts, ...objects, ...hostile];
+
+/** What an error may have on it, and Pawl looks at. */
+export const errorProperties: readonly string[] =
+  "name message stack code cause errors notUndone retryable retryAfterMs retryAt details".split(" ");

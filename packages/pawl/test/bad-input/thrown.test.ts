@@ -2,29 +2,15 @@ import { test } from "pawl-test-support";
 import { describe, expect } from "vitest";
 import { createPawl, PawlError, workflow, type Context, type PawlOptions } from "../../src/index.ts";
 import { idle } from "./entries.ts";
-import { junk } from "./junk.ts";
+import { errorProperties, junk } from "./junk.ts";
 import { watchProcess } from "./watch-process.ts";
 
 watchProcess();
 
-const properties = [
-  "name",
-  "message",
-  "stack",
-  "code",
-  "cause",
-  "errors",
-  "notUndone",
-  "retryable",
-  "retryAfterMs",
-  "retryAt",
-  "details",
-];
-
 /** Each piece of junk by itself, and as each property of an error. */
 const thrown = junk.flatMap(({ label, make }) => [
   { label, make },
-  ...properties.map((property) => ({
+  ...errorProperties.map((property) => ({
     label: `an error whose ${property} is ${label}`,
     make: () => {
       const error = property === "errors" ? new AggregateError([], "some") : new Error("one");
