@@ -189,7 +189,7 @@ export function generateScenario(rng: Rng, limits: ScenarioLimits): Scenario {
       terminateAfterMs: isOperated ? maybe(0.25, drawSoonMs) : null,
       pause: maybe(0.15, () => ({ afterMs: drawSoonMs(), forMs: isEndless ? null : drawMs() })),
       reschedules: isOperated ? several(0.3, 3, drawReschedule) : [],
-      redrives: isRedriven ? onlyOneFresh(several(0.6, 3, () => drawRedrive(mayFork(program)))) : [],
+      redrives: isRedriven ? several(0.6, 3, () => drawRedrive(mayFork(program))) : [],
       fork:
         mayFork(program) && forking.chance(0.4) ? { afterMs: forkMs, from: forking.pick(stepNames) } : null,
     };
@@ -241,11 +241,6 @@ export function generateScenario(rng: Rng, limits: ScenarioLimits): Scenario {
     signals,
     updates,
   };
-}
-
-/** What a life from the start and others together lead to is not foreseen yet. */
-function onlyOneFresh(redrives: readonly RedrivePlan[]): readonly RedrivePlan[] {
-  return redrives.length === 1 ? redrives : redrives.map((redrive) => ({ ...redrive, isFresh: false }));
 }
 
 /** For each name either as many signals as there are waits, at times one more, or none at all. */

@@ -196,7 +196,8 @@ export function createStepCheck(lives: Lives, report: Report): StepCheck {
     if (token !== null && !recorded.has(token)) {
       report("I14", "a result was delivered before it was recorded", calls.get(token) ?? null, entry);
     }
-    const since = token === null ? undefined : stale.get(token);
+    // What a fork was given of it is the fork's own.
+    const since = calls.get(token ?? "")?.run === entry.run ? stale.get(token ?? "") : undefined;
     if (since !== undefined && (redrivesAtClaim.get(`${entry.run} ${entry.epoch}`) ?? 0) >= since)
       report("I14", "a run that began anew was given what it had done before", entry);
     const path = stepResult.exec(entry.value)?.[1];

@@ -547,4 +547,6 @@ test("I14: a run that began anew and is given what it had done before is noticed
   const kept = secondLife.entries.filter((entry) => entry !== redrive);
   expect(broken({ ...secondLife, entries: [...secondLife.entries, given] })).toEqual([]);
   expect(broken({ ...secondLife, entries: [...kept, fresh, given] })).toEqual(["I14"]);
+  const givenToFork = delivery(33, { run: "fork", epoch: 0 });
+  expect(broken({ ...secondLife, entries: [...kept, fresh, givenToFork] })).toEqual([]);
 });

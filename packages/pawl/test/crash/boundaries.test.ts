@@ -129,6 +129,7 @@ async function useDoomed(
     if (end === "died") {
       successor.tell({ kind: "probe", queue, stickyRuns: 1_000, doom: null });
       end = await Promise.race([used, late]);
+      successor.tell({ kind: "leave", queue });
     }
     if (end === "late") throw new Error(`it is not done after ${longestMs} ms`);
     return met;

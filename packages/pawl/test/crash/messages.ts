@@ -46,6 +46,8 @@ export type Command =
       readonly stickyRuns: number;
       readonly doom: Doom | null;
     }
+  /** Works on this queue no longer. */
+  | { readonly kind: "leave"; readonly queue: string }
   /** Says how often it has passed each boundary. */
   | { readonly kind: "count" }
   /** Starts one run so many times at once, with one key. */

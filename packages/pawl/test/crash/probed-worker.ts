@@ -21,7 +21,7 @@ interface ProbedParts {
   readonly pass: Pass;
 }
 
-/** A worker as `createPawl` makes it, which says where it passes. Its connections end with its process. */
+/** A worker as `createPawl` makes it, which says where it passes. When it stops, its connections end. */
 export function createProbedWorker({ url, schema, log, pass }: ProbedParts, options: WorkerOptions): Worker {
   const store = createPostgresStore({
     url,
@@ -32,7 +32,7 @@ export function createProbedWorker({ url, schema, log, pass }: ProbedParts, opti
     log,
   });
   const storeClock = createStoreClock(systemClock, store);
-  return createWorker(
+  const worker = createWorker(
     {
       store: probeStore(store, pass),
       transactions: probeTransactions(store.transactions, pass),
@@ -49,6 +49,13 @@ export function createProbedWorker({ url, schema, log, pass }: ProbedParts, opti
     },
     options,
   );
+  return {
+    ...worker,
+    async stop(how) {
+      await worker.stop(how);
+      await store.close();
+    },
+  };
 }
 
 /** The calls that the crash points leave out. */

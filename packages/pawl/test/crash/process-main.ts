@@ -1,7 +1,7 @@
 // A process of its own, as a user would write it: it works when told, stops on SIGTERM, hurries on the second one.
 import pg from "pg";
 import { withPg } from "../../src/adapters/index.ts";
-import { createPawl, PawlError, type Log } from "../../src/index.ts";
+import { createPawl, PawlError, type Log, type Worker } from "../../src/index.ts";
 import { createLedger } from "./ledger.ts";
 import type { Boundary, Command, Doom, LogLine, ProcessSettings, Report } from "./messages.ts";
 import { createProbedWorker, probeForeign } from "./probed-worker.ts";
@@ -49,13 +49,15 @@ const workflows = createWorkflows({
   pass,
   foreign: probeForeign(withPg(foreignPool, { foreign: true }), pass),
 });
+/** By the queue they work on. */
+const probedOn = new Map<string, Worker>();
 const worker = pawl.worker({ ...settings.worker, workflows });
 
 /** Whoever looks after a service starts it again, until its database is there. */
-async function startWorker(): Promise<void> {
+async function insistOnStart(starting: Worker): Promise<void> {
   for (;;) {
     try {
-      return await worker.start();
+      return await starting.start();
     } catch (error) {
       if (!PawlError.is(error, "STORE_UNAVAILABLE")) throw error;
     }
@@ -65,16 +67,20 @@ async function startWorker(): Promise<void> {
 async function obey(command: Command): Promise<void> {
   switch (command.kind) {
     case "work":
-      await startWorker();
+      await insistOnStart(worker);
       return report({ kind: "working" });
     case "probe": {
       doom = command.doom;
       const { url, schema } = settings;
       const { queue, stickyRuns } = command;
       const options = { ...settings.worker, queues: [queue], stickyRuns, workflows };
-      await createProbedWorker({ url, schema, log, pass }, options).start();
+      const probed = createProbedWorker({ url, schema, log, pass }, options);
+      probedOn.set(queue, probed);
+      await insistOnStart(probed);
       return report({ kind: "working" });
     }
+    case "leave":
+      return probedOn.get(command.queue)?.stop();
     case "count":
       return report({ kind: "counted", passed: [...passed] });
     case "start": {
