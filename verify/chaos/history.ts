@@ -96,7 +96,7 @@ class Teller {
       }
       case "retired":
         if (op === "retire_worker") return this.#add(line, op, { op: "retire", worker: worker ?? "" });
-        return this.#add(line, op, { op: "sweep", recovered: 0, rescued: 0 });
+        return this.#add(line, op, { op: "sweep", recovered: 0, rescued: 0, retired: worker });
       case "told":
         if (run !== null && tellers.has(op))
           this.#add(line, op, {

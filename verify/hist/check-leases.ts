@@ -103,7 +103,8 @@ export function createLeaseCheck(report: Report): (entry: StoreEntry) => void {
         return;
       }
       case "sweep":
-        for (const life of workers.values()) if (isExpired(life, entry.at)) life.endedBy ??= entry;
+        for (const [id, life] of workers)
+          if ((entry.retired ?? id) === id && isExpired(life, entry.at)) life.endedBy ??= entry;
         return;
       case "claim":
         return checkClaim(entry);

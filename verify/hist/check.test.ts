@@ -18,7 +18,7 @@ import {
   waitsForEver,
   worker,
 } from "./healthy-history.ts";
-import type { EffectEntry, Entry, StepEntry } from "./record.ts";
+import type { EffectEntry, Entry, StepEntry, StoreEntry } from "./record.ts";
 
 interface Spoiled {
   /** Inserted by their time. */
@@ -259,6 +259,15 @@ test("I6: a claim after the holder expired and was swept is fine", () => {
   const sweep = storeEntry(140, { op: "sweep", recovered: 0, rescued: 0 }, "w3");
   const claim = storeEntry(150, { op: "claim", run, epoch: 2 }, "w3");
   expect(broken({ entries: [heard, sweep, claim], without: isEnd })).toEqual([]);
+  const sweepOf = (retired: string): StoreEntry => ({
+    ...sweep,
+    op: "sweep",
+    recovered: 0,
+    rescued: 0,
+    retired,
+  });
+  expect(broken({ entries: [heard, sweepOf("w1"), claim], without: isEnd })).toEqual([]);
+  expect(broken({ entries: [heard, sweepOf("w2"), claim], without: isEnd })).toEqual(["I6"]);
 });
 
 test("I6: a heartbeat that revives an expired worker is noticed", () => {

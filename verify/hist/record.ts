@@ -167,7 +167,13 @@ export type StoreOperation =
       readonly returned: number;
     }
   | { readonly op: "retire"; readonly worker: string }
-  | { readonly op: "sweep"; readonly recovered: number; readonly rescued: number }
+  | {
+      readonly op: "sweep";
+      readonly recovered: number;
+      readonly rescued: number;
+      /** The worker that it found to have expired, where one is told of at a time; all that have, where not. */
+      readonly retired?: string | null;
+    }
   | (NewRunTimes & {
       readonly op: "create";
       /** The run of the answer, and the one that was to be. */
