@@ -92,12 +92,12 @@ export function createFaultyStore(store: Store, link: StoreLink): Store {
     const thereMs = drawLatencyMs() + (fate === "delayed" ? drawLongMs() : 0);
     const backMs = drawLatencyMs() + (fate === "heldUp" ? drawLongMs() : 0);
     const answer = (ms: number, act: () => void): void => {
-      world.after(ms, () => process.pass("answer", act));
+      world.convey(ms, () => process.pass("answer", act));
     };
     const fail = (): void => reject(unavailable());
     if (fate === "dropped" || fate === "overtaken") answer(thereMs + backMs, fail);
     if (fate === "dropped") return;
-    world.after(fate === "overtaken" ? thereMs + backMs + drawLongMs() : thereMs, () => {
+    world.convey(fate === "overtaken" ? thereMs + backMs + drawLongMs() : thereMs, () => {
       apply().then(
         (value) => answer(backMs, () => (fate === "unanswered" ? fail() : resolve(value))),
         (error: unknown) => answer(backMs, () => (fate === "unanswered" ? fail() : reject(error as Error))),
@@ -125,7 +125,7 @@ export function createFaultyStore(store: Store, link: StoreLink): Store {
       const fate = draw(hintFates, plan.hints);
       if (fate !== "fine") link.landed(`hint ${fate}`);
       const deliver = (ms: number): void => {
-        world.after(ms, () => process.pass("hint", () => (isOn ? listener(hint) : undefined)));
+        world.convey(ms, () => process.pass("hint", () => (isOn ? listener(hint) : undefined)));
       };
       if (fate !== "lost") deliver(drawLatencyMs() + (fate === "late" ? drawLongMs() : 0));
       if (fate === "twice") deliver(drawLatencyMs() + drawLongMs());

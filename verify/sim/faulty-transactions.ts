@@ -55,12 +55,12 @@ export function createFaultyTransactions(
         const thereMs = drawLatencyMs() + (fate === "delayed" ? drawLongMs() : 0);
         const backMs = drawLatencyMs() + (fate === "heldUp" ? drawLongMs() : 0);
         const answer = (ms: number, act: () => void): void => {
-          world.after(ms, () => process.pass("answer", act));
+          world.convey(ms, () => process.pass("answer", act));
         };
         const lose = (): void => reject(lostConnection());
         if (fate === "dropped" || fate === "overtaken") answer(thereMs + backMs, lose);
         if (fate === "dropped") return;
-        world.after(fate === "overtaken" ? thereMs + backMs + drawLongMs() : thereMs, () => {
+        world.convey(fate === "overtaken" ? thereMs + backMs + drawLongMs() : thereMs, () => {
           Promise.resolve()
             .then(apply)
             .then(

@@ -57,10 +57,7 @@ export class Ledger {
         note("invoke");
         return { token, fails, end: () => note(fails ? "fail" : "ok") };
       },
-      work: (ms) =>
-        new Promise((resolve) => {
-          process.timers.after(ms, resolve);
-        }),
+      work: (ms) => process.work(ms),
       writeEffect: (tx, { run, step, key, token }) => tx.query(insertEffect, [run, step, key, token]),
       asked: ({ run, epoch }: Execution, step, waitMs) => {
         if (!process.isAlive) return;

@@ -92,15 +92,15 @@ export function drawPlan(rng: Rng): Plan {
     rng.chance(0.5) ? leases * leaseMs * rng.between(0.5, 2) : null;
   return {
     leaseMs,
-    pollMs: leaseMs * rng.pick([0.2, 1, 1.5]),
-    workers: rng.pick([1, 1, 2, 2, 3]),
+    pollMs: leaseMs * rng.pick([0.4, 1, 2]),
+    workers: rng.pick([1, 1, 1, 2, 2, 3]),
     concurrency: rng.pick([1, 2, 10]),
     clients: rng.pick([1, 1, 2]),
-    roots: mostlyFew(4),
-    programSize: mostlyFew(12),
+    roots: mostlyFew(3),
+    programSize: mostlyFew(10),
     crashLimit: rng.chance(0.2) ? 3 : 1_000,
     activeMs,
-    faultMs: activeMs + leaseMs * rng.between(0.5, 3),
+    faultMs: activeMs + leaseMs * rng.between(0.5, 2.2),
     latencyMs: rng.pick([1, 5, 40]),
     longMs: leaseMs * rng.pick([0.2, 1, 3]),
     calls: {

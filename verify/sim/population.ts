@@ -61,9 +61,13 @@ export class Population {
     for (const worker of this.#workers) worker.wakeZombie();
   }
 
-  /** Whoever is paused goes on. */
-  resumeAll(): void {
-    for (const { life } of [...this.#workers, ...this.#clients]) life?.process.resume();
+  /** Whoever is paused goes on. Answers whether anybody was. */
+  resumeAll(): boolean {
+    const paused = [...this.#workers, ...this.#clients].flatMap(({ life }) =>
+      life?.process.isPaused === true ? [life.process] : [],
+    );
+    for (const process of paused) process.resume();
+    return paused.length > 0;
   }
 
   #addWorker(name: string): void {

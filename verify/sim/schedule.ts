@@ -76,6 +76,8 @@ export async function runSchedule(
 const beginning = Date.UTC(2026, 0, 1);
 /** How often in a lease somebody looks whether all is done. */
 const looksPerLease = 8;
+/** How long what is under way is waited for, at a time. */
+const restMs = 2;
 /** Beside two leases and the work itself: how long recovery may take. */
 const slackMs = 10_000;
 
@@ -150,9 +152,14 @@ class Schedule {
     let isOver = false;
     const look = (): void => {
       if (!this.#isSettled()) return void this.#world.after(leaseMs / looksPerLease, look);
-      // Zombies may still do harm.
-      this.#population.resumeAll();
+      // Zombies may still do harm, and what is under way.
+      const hadZombies = this.#population.resumeAll();
       this.#world.after(leaseMs / 2, () => (isOver = true));
+      if (!hadZombies) rest();
+    };
+    const rest = (): void => {
+      if (this.#world.isQuiet) isOver = true;
+      else this.#world.after(restMs, rest);
     };
     this.#world.after(activeMs, look);
     const boundMs = 2 * leaseMs + slackMs + this.#workMs();

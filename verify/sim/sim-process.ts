@@ -70,6 +70,14 @@ export class SimProcess {
     else act();
   }
 
+  /** Resolves when it has worked for so long. */
+  work(ms: number): Promise<void> {
+    this.#world.convey(ms * this.#settings.drift, () => {});
+    return new Promise((resolve) => {
+      this.timers.after(ms, resolve);
+    });
+  }
+
   /** Resolves once all code of this process has come to rest. */
   settle(): Promise<void> {
     return new Promise((resolve) => {

@@ -15,6 +15,7 @@ export class World {
   readonly #heap = new EventHeap();
   #nowMs: number;
   #planned = 0;
+  #underWay = 0;
 
   constructor(startMs: number) {
     this.#nowMs = startMs;
@@ -32,6 +33,20 @@ export class World {
     return () => {
       event.act = null;
     };
+  }
+
+  /** Plans an event by which something that is under way arrives. */
+  convey(ms: number, act: () => void): void {
+    this.#underWay += 1;
+    this.after(ms, () => {
+      this.#underWay -= 1;
+      act();
+    });
+  }
+
+  /** No call, answer or hint is under way, and nobody is at work. */
+  get isQuiet(): boolean {
+    return this.#underWay === 0;
   }
 
   /** Lets events happen until `isOver` says so, nothing is left to happen, or this instant has come. */
