@@ -268,8 +268,8 @@ export function ledgerEntries(
       case "patched":
         return { by: "patch", ...who, id: line.id, isNew: line.isNew };
       case "delivered": {
-        const { step, index, type, value } = line;
-        return { by: "delivery", ...who, step, index, type, value };
+        const { step, index, type, value, now, random } = line;
+        return { by: "delivery", ...who, step, index, type, value, now, random };
       }
       case "call": {
         const { type, token, note } = line;

@@ -1,4 +1,5 @@
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
+import type { Given } from "../gen/program-workflow.ts";
 import type { Database } from "../gen/program.ts";
 
 // What the parent, which keeps the ledger, and its workers say to each other.
@@ -67,15 +68,12 @@ export type Report =
       readonly id: string;
       readonly isNew: boolean;
     }
-  | {
+  | ({
       readonly kind: "delivered";
       readonly at: number;
       readonly run: RunId;
       readonly step: string;
-      readonly index: number;
-      readonly type: "ok" | "fail";
-      readonly value: string;
-    }
+    } & Given)
   | {
       readonly kind: "log";
       readonly level: "warn" | "error";

@@ -106,8 +106,7 @@ const host: ProgramHost = {
       .query("insert into effect (run, step, key, token) values ($1, $2, $3, $4)", [run, step, key, token])
       .catch(tryAgain),
   asked: ({ run }, step, waitMs) => report({ kind: "asked", at: monotonicMs(), run, step, waitMs }),
-  delivered: ({ run }, step, index, type, value) =>
-    report({ kind: "delivered", at: monotonicMs(), run, step, index, type, value }),
+  delivered: ({ run }, step, given) => report({ kind: "delivered", at: monotonicMs(), run, step, ...given }),
 };
 
 /** Its own statement was cancelled by the nemesis: like a conflict, that passes. */

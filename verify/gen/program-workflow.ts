@@ -73,6 +73,17 @@ interface Effect {
   readonly token: string;
 }
 
+/** What the code was given. */
+export interface Given {
+  /** Counts from 0 in one execution of the code. */
+  readonly index: number;
+  readonly type: "ok" | "fail";
+  readonly value: string;
+  /** What `ctx.now()` and `ctx.random()` said just then. */
+  readonly now: number;
+  readonly random: number;
+}
+
 /** What the process that executes a program lends it. */
 export interface ProgramHost {
   /** The epoch under which code is executed now that began under this one; a parked run may go on under a later one. */
@@ -89,7 +100,7 @@ export interface ProgramHost {
   /** Begins the transactions of a library in this database. */
   transactorOf?(database: Exclude<Database, "own">): Transactor<Transaction>;
   asked(execution: Execution, step: string, waitMs: number): void;
-  delivered(execution: Execution, step: string, index: number, type: "ok" | "fail", value: string): void;
+  delivered(execution: Execution, step: string, given: Given): void;
 }
 
 export type ProgramWorkflow = Workflow<StampedProgram>;
@@ -179,7 +190,14 @@ async function interpret(
   };
 
   const note = (op: Op, type: "ok" | "fail", value: string): void => {
-    if (!isStopped) host.delivered(execution, op.path, deliveries++, type, value);
+    if (isStopped) return;
+    host.delivered(execution, op.path, {
+      index: deliveries++,
+      type,
+      value,
+      now: ctx.now(),
+      random: ctx.random(),
+    });
   };
 
   /** Writes down what the code is given, in the order in which it is given. */

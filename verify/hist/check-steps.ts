@@ -210,6 +210,13 @@ export function createStepCheck(lives: Lives, report: Report): StepCheck {
     if (before === undefined) known[entry.index] = entry;
     else if (before.step !== entry.step || before.type !== entry.type || before.value !== entry.value) {
       report("I14", `two executions differ in delivery ${entry.index}`, before, entry);
+    } else if (before.now !== entry.now || before.random !== entry.random) {
+      report(
+        "I14",
+        `two executions were told another time or chance at delivery ${entry.index}`,
+        before,
+        entry,
+      );
     }
   };
 

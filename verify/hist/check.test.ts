@@ -400,6 +400,12 @@ test("I14: two executions that are handed different results are noticed", () => 
   expect(broken({ entries: [delivery(22, { step: "p.1" })] })).toEqual(["I14"]);
 });
 
+test("I14: two executions that are told another time or chance are noticed", () => {
+  expect(broken({ entries: [delivery(22)] })).toEqual([]);
+  expect(broken({ entries: [delivery(22, { now: 31 })] })).toEqual(["I14"]);
+  expect(broken({ entries: [delivery(22, { random: 0.6 })] })).toEqual(["I14"]);
+});
+
 test("I14: a result delivered before it was recorded is noticed", () => {
   expect(broken({ entries: [delivery(13)] })).toEqual(["I14"]);
 });

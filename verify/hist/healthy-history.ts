@@ -45,6 +45,8 @@ export function delivery(at: number, entry: Partial<DeliveryEntry> = {}): Delive
     step: "p.0",
     epoch: 1,
     index: 0,
+    now: 30,
+    random: 0.5,
   } as const;
   return { ...base, value: '"p.0#1"', ...entry };
 }

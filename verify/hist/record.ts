@@ -4,6 +4,7 @@ import type { EndStatus } from "../../packages/pawl/src/core/run-status.ts";
 import type { TellAnswer } from "../../packages/pawl/src/store/message.ts";
 import type { CreateAnswer, NewRun } from "../../packages/pawl/src/store/run-record.ts";
 import type { RedriveAnswer } from "../../packages/pawl/src/store/store.ts";
+import type { Given } from "../gen/program-workflow.ts";
 import type { Database } from "../gen/program.ts";
 
 /**
@@ -125,15 +126,11 @@ export interface PatchEntry extends Observed {
 }
 
 /** A result or error handed to workflow code by whatever it awaited. */
-export interface DeliveryEntry extends Observed {
+export interface DeliveryEntry extends Observed, Given {
   readonly by: "delivery";
-  readonly type: "ok" | "fail";
   readonly run: RunId;
   readonly step: string;
   readonly epoch: number;
-  /** Counts from 0 in one execution of the workflow's code. */
-  readonly index: number;
-  readonly value: string;
 }
 
 export interface RecordedFact {

@@ -67,20 +67,9 @@ export class Ledger {
         if (!process.isAlive) return;
         recorder.add({ by: "patch", at: recorder.now, process: process.name, run, epoch, id, isNew });
       },
-      delivered: ({ run, epoch }: Execution, step, index, type, value) => {
+      delivered: ({ run, epoch }: Execution, step, given) => {
         if (!process.isAlive) return;
-        const who = process.name;
-        recorder.add({
-          by: "delivery",
-          type,
-          at: recorder.now,
-          process: who,
-          run,
-          step,
-          epoch,
-          index,
-          value,
-        });
+        recorder.add({ by: "delivery", at: recorder.now, process: process.name, run, step, epoch, ...given });
       },
     };
   }

@@ -65,6 +65,13 @@ export class SimDatabase {
     return { told: room.told, now: this.#state.now() };
   }
 
+  /** Gives a fact the time at which it was stated; it was committed later. */
+  date({ runId }: Lease, { seq }: NewEvent, at: number): void {
+    const events = this.#state.runs.get(runId)?.events;
+    const there = events?.get(seq);
+    if (there !== undefined) events?.set(seq, { ...there, at });
+  }
+
   completionOf(id: string): Completion | undefined {
     return this.#completions.get(id);
   }
@@ -82,6 +89,13 @@ function idOf({ runId, step }: CompletionId): string {
   return `${runId} ${step}`;
 }
 
+/** A fact that is recorded with its transaction, and says when it was stated. */
+interface StatedFact {
+  readonly lease: Lease;
+  readonly event: NewEvent;
+  readonly at: number;
+}
+
 /** One transaction, as its database sees it. Each method is one statement. */
 export class SimTransaction {
   readonly #base: SimDatabase;
@@ -93,7 +107,7 @@ export class SimTransaction {
   readonly #found = new Map<string, Completion | undefined>();
   readonly #completions = new Map<string, Completion>();
   #token: string | null = null;
-  #fact: { readonly lease: Lease; readonly event: NewEvent } | null = null;
+  #fact: StatedFact | null = null;
 
   constructor(base: SimDatabase, process: string, database: Database, store: Store) {
     this.#base = base;
@@ -114,7 +128,7 @@ export class SimTransaction {
   record(token: string, lease: Lease, event: NewEvent): WithinAnswer {
     if (token !== this.#token) return "outside";
     const answer = this.#base.judge(lease, event);
-    if (typeof answer !== "string") this.#fact = { lease, event };
+    if (typeof answer !== "string") this.#fact = { lease, event, at: answer.now };
     return answer;
   }
 
@@ -141,9 +155,10 @@ export class SimTransaction {
     for (const effect of this.#effects) this.#base.noteEffect(this.#process, this.#database, effect);
   }
 
-  async #recordFact({ lease, event }: { readonly lease: Lease; readonly event: NewEvent }): Promise<void> {
+  async #recordFact({ lease, event, at }: StatedFact): Promise<void> {
     if (typeof this.#base.judge(lease, event) === "string") throw brokenConnection();
     await this.#store.record({ lease, events: [event], children: [] });
+    this.#base.date(lease, event, at);
   }
 
   #find(id: CompletionId): Completion | undefined {
