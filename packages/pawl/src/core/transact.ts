@@ -12,6 +12,8 @@ export class ConnectionLost extends Error {
   override readonly name = "ConnectionLost";
 }
 
+const inFailedTransaction = "25P02";
+
 /**
  * Acts in a transaction of this client. COMMIT of a transaction that has failed answers ROLLBACK, without an error: that
  * is one here. `hasLost` is told that the connection can no longer be used.
@@ -23,9 +25,10 @@ export async function transact<T>(
   work: () => Promise<T>,
   hasLost: () => void,
 ): Promise<T> {
-  const ask = (text: string): Promise<{ readonly command?: string }> =>
+  /** One that was refused BEGIN or ROLLBACK may be inside a transaction still. */
+  const ask = (text: string, endsAnyway = false): Promise<{ readonly command?: string }> =>
     client.query(text).catch((error: unknown) => {
-      if (sqlState(error) === null) hasLost();
+      if (!endsAnyway || sqlState(error) === null) hasLost();
       throw error;
     });
   const assertAnswered = (answer: unknown, cause: unknown): void => {
@@ -34,6 +37,8 @@ export async function transact<T>(
   await ask(isolation === undefined ? "begin" : `begin isolation level ${isolation}`).catch(
     (error: unknown) => {
       assertAnswered(error, error);
+      if (sqlState(error) === inFailedTransaction)
+        throw new ConnectionLost("somebody left the connection in a failed transaction", { cause: error });
       throw error;
     },
   );
@@ -45,7 +50,7 @@ export async function transact<T>(
     await ask("rollback").catch((unanswered: unknown) => assertAnswered(unanswered, error));
     throw error;
   }
-  const { command } = await ask("commit");
+  const { command } = await ask("commit", true);
   if (command !== "COMMIT") throw transactionAborted();
   return result;
 }
