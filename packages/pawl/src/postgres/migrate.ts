@@ -47,6 +47,7 @@ export async function migrate(target: MigrationTarget, options: MigrateOptions =
   const { client, giveBack } = await borrowClient(pool, target.timers).catch((error: unknown) => {
     throw translateError(error, "migrate");
   });
+  let isBroken = false;
   try {
     if (options.verifyOnly === true) {
       assertVersion(await appliedVersion(client, schema), all, schema);
@@ -62,10 +63,12 @@ export async function migrate(target: MigrationTarget, options: MigrateOptions =
     if (grantTo !== undefined) await unlessHeld(client, target, () => grant(client, target, grantTo));
     return { applied, version: latest(all) };
   } catch (error) {
-    await client.query("rollback").catch(() => {});
+    await client.query("rollback").catch(() => {
+      isBroken = true;
+    });
     throw translateError(error, "migrate");
   } finally {
-    giveBack(false);
+    giveBack(isBroken);
   }
 }
 
