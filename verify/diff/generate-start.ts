@@ -57,7 +57,7 @@ export function generateRun(known: Knowledge, more: Partial<NewRun> = {}): NewRu
     key: dice.chance(0.3) ? dice.pick(["k", "l", "m"]) : null,
     startAt: dice.chance(0.2) ? now + dice.pick([-1, 0, 1, 2_000]) : null,
     expiresAt: dice.chance(0.25) ? now + dice.between(0, 9_999) : null,
-    deadlineAt: dice.chance(0.2) ? now + dice.between(1, 99_999) : null,
+    deadlineAt: dice.chance(0.3) ? now + dice.between(1, 99_999) : null,
     parent: null,
     isDetached: dice.chance(0.1),
     forkedFrom: null,

@@ -11,7 +11,12 @@ const missingId = "019b76da-0000-7000-8000-000000000001";
 export function generateTelling(known: Knowledge): Operation {
   const { dice, snapshot, messages } = known;
   const ids = snapshot.runs.map(({ id }) => id);
-  const liveIds = snapshot.runs.flatMap(({ id, status }) => (status === null ? [id] : []));
+  const parkedIds = snapshot.parked.map(({ runId }) => runId);
+  // Mostly to those who wait: there most depends on what they are told.
+  const liveIds =
+    parkedIds.length > 0 && dice.chance(0.5)
+      ? parkedIds
+      : snapshot.runs.flatMap(({ id, status }) => (status === null ? [id] : []));
   if (dice.chance(0.15)) return { kind: "wakeTold", calls: [[[...dice.some(ids), missingId]]] };
   if (liveIds.length === 0) return { kind: "tell", calls: [[generateMessage(known, missingId)]] };
   if (dice.chance(0.2)) return { kind: "insertMessage", message: generateMessage(known, dice.pick(liveIds)) };

@@ -207,7 +207,7 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     const transaction = drawTransaction();
     const retry = mayRetrySteps && options.chance(0.5) ? drawTries() : null;
     const undo =
-      mayUndo && options.chance(0.6) && raceDepth === 0 && transaction === null && !mayLimit
+      mayUndo && options.chance(0.6) && (raceDepth === 0 || !repeats) && transaction === null && !mayLimit
         ? { ...drawTries(), failures: options.pick([0, 0, 0, 1, 2, always]) }
         : null;
     const failures =
