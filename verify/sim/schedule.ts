@@ -150,16 +150,14 @@ class Schedule {
     process.on("unhandledRejection", onRejection);
     const { leaseMs, activeMs } = this.#plan;
     let isOver = false;
+    let restsUntilMs: number | null = null;
     const look = (): void => {
       if (!this.#isSettled()) return void this.#world.after(leaseMs / looksPerLease, look);
       // Zombies may still do harm, and what is under way.
       const hadZombies = this.#population.resumeAll();
-      this.#world.after(leaseMs / 2, () => (isOver = true));
-      if (!hadZombies) rest();
-    };
-    const rest = (): void => {
-      if (this.#world.isQuiet) isOver = true;
-      else this.#world.after(restMs, rest);
+      restsUntilMs ??= this.#world.nowMs + leaseMs / 2;
+      isOver = !hadZombies && (this.#world.isQuiet || this.#world.nowMs >= restsUntilMs);
+      if (!isOver) this.#world.after(hadZombies ? leaseMs / 2 : restMs, look);
     };
     this.#world.after(activeMs, look);
     const boundMs = 2 * leaseMs + slackMs + this.#workMs();

@@ -22,7 +22,7 @@ interface EntryParts {
   readonly lease: Lease;
   readonly event: NewEvent;
   /** Records this fact, unless one of its number is there. */
-  readonly record: (event: NewEvent) => Promise<void>;
+  readonly record: (event: NewEvent) => Promise<Pick<RecordAnswer, "told" | "now">>;
   /** The history from the fact's number on. */
   readonly load: () => Promise<readonly RunEvent[]>;
   readonly learn: (answer: Pick<RecordAnswer, "told" | "now">) => void;
@@ -54,7 +54,7 @@ export function createEntry(parts: EntryParts): Entry {
     async findOut() {
       try {
         const marker = { seq: event.seq, kind: "commit_lost", name: event.name, data: null } as const;
-        await record(marker);
+        learn(await record(marker));
         const [recorded] = await load();
         const hasCommitted = recorded !== undefined && recorded.kind !== marker.kind;
         if (hasCommitted) arrived(recorded);

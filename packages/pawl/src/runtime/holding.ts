@@ -308,10 +308,14 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
     return taken;
   };
 
+  const learn = ({ now, told }: Pick<RecordAnswer, "now" | "told">): void => {
+    time.learn(now);
+    isTold ||= told;
+  };
+
   const absorb = async (written: Written<RecordAnswer>): Promise<readonly RunEvent[]> => {
     const { answer, isRepeated, sent, arrived } = written;
-    time.learn(answer.now);
-    isTold ||= answer.told;
+    learn(answer);
     const [first] = sent;
     if (first === undefined) return arrived;
     if (!isRepeated) return [...arrived, ...sent.map((event) => asRecorded(event, answer))];
@@ -456,14 +460,10 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       return createEntry({
         lease,
         event,
-        record: async (marker) => {
-          await persist(() => store.record({ lease, events: [marker], children: [] }));
-        },
+        record: async (marker) =>
+          (await persist(() => store.record({ lease, events: [marker], children: [] }))).answer,
         load: () => loadFrom(event.seq),
-        learn(answer) {
-          time.learn(answer.now);
-          isTold ||= answer.told;
-        },
+        learn,
         arrived(recorded) {
           hasArrived = true;
           report?.recorded([{ event, tookMs }], null);
@@ -478,7 +478,7 @@ export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding
       });
     },
     async confirm() {
-      await persist(() => store.record({ lease, events: [], children: [] }));
+      learn((await persist(() => store.record({ lease, events: [], children: [] }))).answer);
     },
     drop() {
       isDropped = true;
