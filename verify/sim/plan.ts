@@ -79,6 +79,9 @@ export const crashPoints: readonly CrashPoint[] = [
 /** Those that a holder passes between two steps of a run: fencing is for these. */
 const holdersPoints = crashPoints.filter((point) => /^(step|undo|record|park|end|cancel)/.test(point));
 
+/** Polls may grow five times rarer, and what was overlooked must be found in two leases and ten seconds. */
+const rarestPollMs = (leaseMs: number): number => (2 * leaseMs + 10_000) / 5;
+
 /**
  * Draws a plan. Each fault is absent from about half the plans: what one fault hides, a schedule without it shows. Most worlds are
  * small: there most mistakes show already, and many small worlds can be looked at in the time of a large one.
@@ -92,7 +95,7 @@ export function drawPlan(rng: Rng): Plan {
     rng.chance(0.5) ? leases * leaseMs * rng.between(0.5, 2) : null;
   return {
     leaseMs,
-    pollMs: leaseMs * rng.pick([0.4, 1, 2]),
+    pollMs: Math.min(leaseMs * rng.pick([0.4, 1, 2]), rarestPollMs(leaseMs)),
     workers: rng.pick([1, 1, 1, 2, 2, 3]),
     concurrency: rng.pick([1, 2, 10]),
     clients: rng.pick([1, 1, 2]),

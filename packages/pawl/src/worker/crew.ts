@@ -74,8 +74,9 @@ export function createCrew(deps: WorkerDeps, settings: WorkerSettings, isBrief =
   const slots = createSlots(settings.concurrency);
   const registration = createRegistration(deps, describeWorker(deps, settings), isBrief ? 0 : undefined);
   const sampler = createSampler(clock, slots, settings.sampleMs, deps.startLoad);
-  const heartbeat = createHeartbeat({ ...deps, ...settings, registration, slots, sampler });
-  const dueTimer = createDueTimer({ ...deps, pollMs: settings.pollMs, woken: () => claimLoop.look() });
+  const recovered = (): void => claimLoop.look();
+  const heartbeat = createHeartbeat({ ...deps, ...settings, registration, slots, sampler, recovered });
+  const dueTimer = createDueTimer({ ...deps, pollMs: settings.pollMs, woken: recovered });
   const found = ({ expiredWorkers, recovered, failed, expiredRuns }: SweepAnswer): void => {
     const { workerId } = registration;
     emit?.({ kind: "sweep.recovered", at: at(), workerId, expiredWorkers, recovered, failed, expiredRuns });
@@ -84,7 +85,7 @@ export function createCrew(deps: WorkerDeps, settings: WorkerSettings, isBrief =
     ...deps,
     intervalMs: settings.leaseMs / 3,
     heldOffMs: () => registration.sparesOthersUntil() - clock.now(),
-    recovered: () => claimLoop.look(),
+    recovered,
     found,
   });
   const store = observeParks(deps.store, (dueInMs) => dueTimer.parked(dueInMs));

@@ -20,6 +20,8 @@ export interface HeartbeatParts extends LoopSeams {
   readonly leaseMs: number;
   readonly heartbeatMs: number;
   readonly sampler: Sampler;
+  /** Runs were made claimable. */
+  readonly recovered: () => void;
   readonly emit?: Emit | undefined;
 }
 
@@ -121,7 +123,9 @@ export function createHeartbeat(parts: HeartbeatParts): Heartbeat {
       const lost = slots.get(runId, epochs.get(runId));
       if (lost !== undefined) slots.drop(lost);
     }
-    if (answer.returned > 0) log.info("Gave back runs whose claim was lost.", { runs: answer.returned });
+    if (answer.returned === 0) return;
+    log.info("Gave back runs whose claim was lost.", { runs: answer.returned });
+    parts.recovered();
   };
 
   /** Sends a heartbeat and waits until it is answered, or the next one is due. */

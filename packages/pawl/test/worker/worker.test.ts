@@ -443,10 +443,10 @@ describe("a worker in trouble", () => {
     expect(gate.aborted()).toBe(1);
   });
 
-  test("gives back a run whose claim's answer was lost, and counts no attempt", async () => {
-    const world = createManualWorld();
+  /** The answer to the first claim that takes something is lost. */
+  function losingOneClaim(world: ManualWorld): Store {
     let isLost = true;
-    const store: Store = {
+    return {
       ...world.store,
       async claimRuns(request) {
         const claim = await world.store.claimRuns(request);
@@ -457,10 +457,23 @@ describe("a worker in trouble", () => {
         return claim;
       },
     };
-    await started(world, { workflows: [greet] }, { store });
+  }
+
+  test("gives back a run whose claim's answer was lost, and counts no attempt", async () => {
+    const world = createManualWorld();
+    await started(world, { workflows: [greet] }, { store: losingOneClaim(world) });
     const run = await world.client.start(greet, "Dee");
     await world.rest();
     expect(await run.history()).toEqual([]);
+    await world.advance("11s");
+    expect(await run.history()).toContainEqual(expect.objectContaining({ kind: "step_completed" }));
+  });
+
+  test("takes what it gave back again without being told of it", async () => {
+    const world = createManualWorld();
+    const run = await world.client.start(greet, "Dee");
+    const deaf = { ...losingOneClaim(world), subscribe: () => () => {} };
+    await started(world, { workflows: [greet], pollInterval: "1h" }, { store: deaf });
     await world.advance("11s");
     expect(await run.history()).toContainEqual(expect.objectContaining({ kind: "step_completed" }));
   });
