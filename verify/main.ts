@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 import { runMutants } from "./mutants/run-mutants.ts";
 import { profiles } from "./profiles.ts";
 import { runSchedule } from "./sim/schedule.ts";
-import { describeReport } from "./stage.ts";
+import { describeReport, runInTime } from "./stage.ts";
 
 const names = [...profiles.keys()];
 
@@ -60,9 +60,10 @@ async function verify(): Promise<void> {
     console.log(
       `== ${stage.name}: ${isRepeat ? `seed ${seed}` : `${Math.round(share * seconds)} s, seeds ${seed}.*`}`,
     );
-    const report = await stage.run({ seed, seconds: share * seconds, isRepeat });
+    const report = await runInTime(stage, { seed, seconds: share * seconds, isRepeat });
     console.log(describeReport(report, stage.name));
     if (report.failures.length > 0) process.exitCode = 1;
+    if (report.goesOn === true) process.exit();
   }
   if (process.exitCode !== 1) console.log("Every promise was kept.");
 }

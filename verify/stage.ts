@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { describeViolation, type Violation } from "./hist/verdict.ts";
 
 /** What a stage is asked to do. */
@@ -25,6 +26,8 @@ export interface StageReport {
   /** What it measured, a line for each. */
   readonly figures: readonly string[];
   readonly failures: readonly StageFailure[];
+  /** It was given up, and ends with its process. */
+  readonly goesOn?: boolean;
 }
 
 /** One way of looking for a broken promise. */
@@ -32,6 +35,22 @@ export interface Stage {
   /** Also of the profile that is this stage alone. */
   readonly name: string;
   run(task: StageTask): Promise<StageReport>;
+}
+
+/** Who takes so much longer than it was given, to begin, to drain and to shrink included, does not come to its end. */
+const longestMsOf = (seconds: number): number => 4_000 * seconds + 180_000;
+
+export async function runInTime(stage: Stage, task: StageTask): Promise<StageReport> {
+  const limitMs = longestMsOf(task.seconds);
+  const says = `the stage ${stage.name} has not come to its end in ${limitMs / 1_000} s`;
+  const failures = [{ violations: [{ invariant: "I17", says, witness: [] }], seed: null }];
+  const giveUp = new AbortController();
+  const report = await Promise.race([
+    stage.run(task),
+    pause(limitMs, null, { signal: giveUp.signal }).catch(() => null),
+  ]);
+  giveUp.abort();
+  return report ?? { landed: new Map(), figures: [], failures, goesOn: true };
 }
 
 /** A test that could not have failed has failed. */

@@ -42,7 +42,7 @@ const announced: Scene = {
       }),
     );
     const workflows = [hello, wait, parent, stubborn];
-    await props.pawl.worker({ workflows, pollInterval: never, lease: "1m" }).start();
+    await props.pawl.worker({ workflows, pollInterval: never, lease: "10m" }).start();
     // Before it listens, it has looked around.
     await within((await props.pawl.start(hello)).result());
     const expectSoon = async (what: string, happened: Promise<unknown>): Promise<void> => {

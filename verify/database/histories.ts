@@ -33,4 +33,24 @@ const longHistory: Scene = {
   },
 };
 
-export const histories: readonly Scene[] = [longHistory];
+const inputs = 12;
+
+/** More than one claim answers: the rest is fetched run by run. */
+const largeInputs: Scene = {
+  name: "many large inputs come with their runs",
+  invariant: "I1",
+  async play(props, report) {
+    const measure = workflow({ name: "measure", version: 1 }, async (_, text: string) => text.length);
+    const texts = Array.from({ length: inputs }, (_, index) => megabyte.slice(index));
+    const runs = await props.pawl.startMany(
+      measure,
+      texts.map((input) => ({ input })),
+    );
+    await props.pawl.worker({ workflows: [measure], concurrency: inputs }).start();
+    const lengths = await Promise.all(runs.map((run) => within(run.result())));
+    if (lengths.some((length, index) => length !== texts[index]?.length))
+      report("I1", "a run was not given its input", lengths);
+  },
+};
+
+export const histories: readonly Scene[] = [longHistory, largeInputs];

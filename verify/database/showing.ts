@@ -58,4 +58,30 @@ const updatesAndStreams: Scene = {
   },
 };
 
-export const showing: readonly Scene[] = [updatesAndStreams];
+/** The first one has no ear for it, and the second one is another run. */
+const updateThatMovesOn: Scene = {
+  name: "an update is answered by the run that the asked one goes on as",
+  invariant: "I10",
+  async play(props, report) {
+    const relay = workflow({ name: "relay", version: 1 }, async (ctx, turn: number): Promise<string> => {
+      if (turn === 1) {
+        await ctx.waitForSignal("go");
+        return ctx.continueAs(2);
+      }
+      ctx.onUpdate("ask", async (question: string) => `${question}!`);
+      await ctx.waitForSignal("done");
+      return "over";
+    });
+    await props.pawl.worker({ workflows: [relay] }).start();
+    const run = await props.pawl.start(relay, 1);
+    const answer = within(props.pawl.update(run.id, "ask", "well"));
+    await pause(100);
+    await run.signal("go");
+    await run.signal("done", null, { idempotencyKey: "done" });
+    const [answered, result] = [await answer, await within(run.result())];
+    if (answered !== "well!" || result !== "over")
+      report("I10", "an update was lost where its run went on as another", { answered, result });
+  },
+};
+
+export const showing: readonly Scene[] = [updateThatMovesOn, updatesAndStreams];

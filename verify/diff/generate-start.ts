@@ -31,12 +31,13 @@ export function generateStart(known: Knowledge): Operation {
   return { kind: "createRuns", calls: runs.map((run) => [[run]]) };
 }
 
-/** Now and then what makes a run equal to another, whose key it has. */
+/** Now and then what makes a run equal to another, whose key it has, or all of that but for one thing. */
 function drawTwin({ dice, starts }: Knowledge): Partial<NewRun> {
   const keyed = starts.filter(({ key }) => key !== null);
-  if (keyed.length === 0 || !dice.chance(0.1)) return {};
+  if (keyed.length === 0 || !dice.chance(0.15)) return {};
   const { key, workflow, version, input } = dice.pick(keyed);
-  return { key, workflow, version, input, mustBeNew: false };
+  const other = dice.chance(0.5) ? { version: 3 - version } : { workflow: workflow === "w" ? "v" : "w" };
+  return { key, workflow, version, input, mustBeNew: false, ...(dice.chance(0.3) && other) };
 }
 
 export function generateRun(known: Knowledge, more: Partial<NewRun> = {}): NewRun {

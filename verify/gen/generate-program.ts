@@ -256,17 +256,17 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     const drawMoment = (): number =>
       Math.floor(options.next() * options.pick([0, 0.02, 0.2]) * limits.leaseMs);
     const wait = (path: string): Op => ({ kind: "wait", path, signal, timeoutMs: null });
-    const sleep: Op = { kind: "sleep", path: `${race}b2p.0`, ms: limits.leaseMs };
+    const sleep = (path: string, ms: number): Op => ({ kind: "sleep", path, ms });
     const next: Program = {
       path: `${race}b2pn`,
       attempts: 1,
-      ops: [{ ...sleep, path: `${race}b2pn.0` }],
+      ops: [sleep(`${race}b2pn.0`, limits.leaseMs)],
       next: null,
     };
     const child: Program = {
       path: `${race}b2p`,
       attempts: 1,
-      ops: [sleep],
+      ops: [sleep(`${race}b2p.0`, goesOn ? drawMoment() : limits.leaseMs)],
       next: goesOn ? next : null,
     };
     const quick: Op = options.chance(0.5)
@@ -276,7 +276,8 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
             path: `${race}b0.0`,
             name: rng.pick(stepNames),
             workMs: drawMoment(),
-            failures: 0,
+            // The next attempt has a child of the same name.
+            failures: attempts > 1 && options.chance(0.4) ? 1 : 0,
           }),
           undo: null,
         };

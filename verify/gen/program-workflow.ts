@@ -101,6 +101,8 @@ export interface ProgramHost {
   transactorOf?(database: Exclude<Database, "own">): Transactor<Transaction>;
   asked(execution: Execution, step: string, waitMs: number): void;
   delivered(execution: Execution, step: string, given: Given): void;
+  /** Something happened in the code that should never happen. */
+  unforeseen?(what: string): void;
 }
 
 export type ProgramWorkflow = Workflow<StampedProgram>;
@@ -325,11 +327,18 @@ async function interpret(
       }
       case "map": {
         let active = 0;
+        let hasFailed = false;
         const call = async (chain: readonly Op[], inner: Context): Promise<unknown> => {
-          if (++active > op.concurrency) throw new Error(`more than ${op.concurrency} at a time`);
-          const results = await performChain(chain, inner);
-          active -= 1;
-          return results;
+          if (++active > op.concurrency) host.unforeseen?.(`more than ${op.concurrency} at a time in a map`);
+          if (hasFailed && op.concurrency === 1) host.unforeseen?.("a map went on after one had failed");
+          try {
+            return await performChain(chain, inner);
+          } catch (error) {
+            hasFailed = true;
+            throw error;
+          } finally {
+            active -= 1;
+          }
         };
         return ctx.map(op.path, op.chains, call, { concurrency: op.concurrency });
       }

@@ -19,6 +19,9 @@ export function createEffectCheck(final: FinalState, report: Report): EffectChec
   const effects = new Map<string, EffectEntry>();
   const byStep = new Map<string, EffectEntry>();
   const transactional = new Map<string, StepEntry>();
+  const newestEpoch = new Map<RunId, number>();
+  /** The last epoch before a run began anew: what is done under it is not of the present life. */
+  const lastOfOld = new Map<RunId, number>();
 
   const conclude = (): void => {
     if (transactional.size === 0) return;
@@ -44,16 +47,21 @@ export function createEffectCheck(final: FinalState, report: Report): EffectChec
     },
     see(entry) {
       const step = `${entry.run} ${entry.step}`;
+      effects.set(idOf(entry.run, entry.token), entry);
+      const call = transactional.get(idOf(entry.run, entry.token));
+      if (call !== undefined && call.epoch <= (lastOfOld.get(entry.run) ?? -1)) return;
       const twin = byStep.get(step);
       if (twin !== undefined) report("I2", "the effect of a transaction is there twice", twin, entry);
       byStep.set(step, entry);
-      effects.set(idOf(entry.run, entry.token), entry);
     },
     store(entry) {
+      if (entry.op === "claim") newestEpoch.set(entry.run, entry.epoch);
       if (entry.op !== "redrive" || entry.isFresh !== true) return;
-      for (const [run, answer] of entry.answers)
-        if (answer === "redriven")
-          for (const id of byStep.keys()) if (id.startsWith(`${run} `)) byStep.delete(id);
+      for (const [run, answer] of entry.answers) {
+        if (answer !== "redriven") continue;
+        lastOfOld.set(run, newestEpoch.get(run) ?? 0);
+        for (const id of byStep.keys()) if (id.startsWith(`${run} `)) byStep.delete(id);
+      }
     },
     conclude,
   };

@@ -114,7 +114,13 @@ export class Population {
     };
     const tenures = createTenures();
     const { transactorOf } = seams.transactions;
-    const host = { ...hostFor(process), epochNow: tenures.epochOf, transactorOf, isChanged };
+    const host = {
+      ...hostFor(process),
+      epochNow: tenures.epochOf,
+      transactorOf,
+      isChanged,
+      unforeseen: (what: string) => (process.isAlive ? unforeseen(what, null) : undefined),
+    };
     const workflows = createProgramWorkflows(host, plan);
     const worker = createSimWorker(seams, plan, probe, [...workflows.values()], tenures);
     const start = (): void => {
