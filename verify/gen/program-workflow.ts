@@ -327,14 +327,15 @@ async function interpret(
       }
       case "map": {
         let active = 0;
-        let hasFailed = false;
+        let failedAt: number | null = null;
         const call = async (chain: readonly Op[], inner: Context): Promise<unknown> => {
           if (++active > op.concurrency) host.unforeseen?.(`more than ${op.concurrency} at a time in a map`);
-          if (hasFailed && op.concurrency === 1) host.unforeseen?.("a map went on after one had failed");
+          if (failedAt !== null && deliveries > failedAt)
+            host.unforeseen?.("a map took another item after one had failed");
           try {
             return await performChain(chain, inner);
           } catch (error) {
-            hasFailed = true;
+            failedAt ??= deliveries;
             throw error;
           } finally {
             active -= 1;
