@@ -291,6 +291,17 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     return [{ kind: "race", path: race, chains }, ...rest];
   };
 
+  /** Many items, a few at a time: one that fails keeps the next from beginning. */
+  const drawMapped = (): Op[] => {
+    const here = `${path}.0`;
+    const chains = Array.from({ length: 3 + mapping.below(3) }, (_, index): Op[] => {
+      const workMs = Math.floor(mapping.next() * mapping.pick([0, 0.05, 0.3]) * limits.leaseMs);
+      const failures = mapping.chance(0.25) ? 1 + mapping.below(2) : 0;
+      return [withOptions({ path: `${here}c${index}.0`, name: rng.pick(stepNames), workMs, failures })];
+    });
+    return [{ kind: "map", path: here, concurrency: mapping.pick([1, 2, 2, 3]), chains }];
+  };
+
   /** A change in the middle, with time to come by it before and after. */
   const drawPatched = (): Op[] => {
     const draw = (index: number): Op => {
@@ -320,6 +331,7 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   const isRaced = limits.depth > 1 && options.chance(0.15);
   const drawPlain = (): Op[] => (rng.chance(0.2) ? drawSteps() : drawChain(limits.depth, path, length));
   const isPatched = mayPatch && patching.chance(0.8);
+  const isMapped = mayMap && mapping.chance(0.2);
   const isShowing = mayShow && showing.chance(0.5);
   const ops = isPatched
     ? drawPatched()
@@ -329,7 +341,9 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
         ? drawCaught()
         : isRaced
           ? drawRaced()
-          : drawPlain();
+          : isMapped
+            ? drawMapped()
+            : drawPlain();
   // Only what does not complete is undone.
   if (mayUndo && options.chance(0.3)) ops.push({ kind: "throw", path: `${path}.end` });
   const serves = !goesOn && !mayPatch && rng.fork(`serving ${path}`).chance(0.1);
