@@ -291,15 +291,19 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     return [{ kind: "race", path: race, chains }, ...rest];
   };
 
-  /** Many items, a few at a time: one that fails keeps the next from beginning. */
+  /** Many items, a few at a time. One that fails keeps the next from beginning, which shows where the code goes on. */
   const drawMapped = (): Op[] => {
-    const here = `${path}.0`;
+    const here = repeats ? `${path}.0` : `${path}.0t.0`;
+    hasCaught ||= !repeats;
     const chains = Array.from({ length: 3 + mapping.below(3) }, (_, index): Op[] => {
       const workMs = Math.floor(mapping.next() * mapping.pick([0, 0.05, 0.3]) * limits.leaseMs);
       const failures = mapping.chance(0.25) ? 1 + mapping.below(2) : 0;
       return [withOptions({ path: `${here}c${index}.0`, name: rng.pick(stepNames), workMs, failures })];
     });
-    return [{ kind: "map", path: here, concurrency: mapping.pick([1, 2, 2, 3]), chains }];
+    const map: Op = { kind: "map", path: here, concurrency: mapping.pick([1, 2, 2, 3]), chains };
+    const workMs = Math.floor(mapping.next() * 0.3 * limits.leaseMs);
+    const after = withOptions({ path: `${path}.1`, name: rng.pick(stepNames), workMs, failures: 0 });
+    return repeats ? [map] : [{ kind: "try", path: `${path}.0`, body: [map] }, after];
   };
 
   /** A change in the middle, with time to come by it before and after. */
