@@ -232,15 +232,21 @@ export function generateScenario(rng: Rng, limits: ScenarioLimits): Scenario {
       : null;
   const roots = Array.from({ length: limits.roots }, (_, index) => drawRoot(index));
   for (const { program } of roots) drawUpdates(rng.fork("updates"), program, updates);
+  const batch = maybe(0.2, drawBatch);
   return {
-    roots,
-    batch: maybe(0.2, drawBatch),
+    roots: roots.map((root) => (batch?.items.some(({ key }) => key === root.key) ? resumed(root) : root)),
+    batch,
     bulk,
     meddling: isOperated ? 0.2 : 0,
     mayStop: isTimed || isOperated || bulk?.kind === "cancelAll",
     signals,
     updates,
   };
+}
+
+/** Its key may be that of a run without a deadline, which would be paused for ever. */
+function resumed(root: RootPlan): RootPlan {
+  return root.pause === null ? root : { ...root, pause: { ...root.pause, forMs: root.pause.forMs ?? 0 } };
 }
 
 /** For each name either as many signals as there are waits, at times one more, or none at all. */
