@@ -269,18 +269,21 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
       ops: [sleep(`${race}b2p.0`, goesOn ? drawMoment() : limits.leaseMs)],
       next: goesOn ? next : null,
     };
-    const quick: Op = options.chance(0.5)
-      ? { kind: "sleep", path: `${race}b0.0`, ms: drawMoment() }
-      : {
-          ...withOptions({
-            path: `${race}b0.0`,
-            name: rng.pick(stepNames),
-            workMs: drawMoment(),
-            // The next attempt has a child of the same name.
-            failures: attempts > 1 && options.chance(0.4) ? 1 : 0,
-          }),
-          undo: null,
-        };
+    // The next attempt has a child of the same name, while the first one may still tell of its end.
+    const isTriedAgain = attempts > 1 && options.chance(0.3);
+    const quick: Op =
+      options.chance(0.5) && !isTriedAgain
+        ? { kind: "sleep", path: `${race}b0.0`, ms: drawMoment() }
+        : {
+            ...withOptions({
+              path: `${race}b0.0`,
+              name: rng.pick(stepNames),
+              workMs: drawMoment() + (isTriedAgain ? Math.floor(0.2 * limits.leaseMs) : 0),
+              failures: isTriedAgain ? 1 : 0,
+            }),
+            retry: null,
+            undo: null,
+          };
     const chains: Op[][] = [
       [quick],
       [wait(`${race}b1.0`)],
