@@ -2670,6 +2670,7 @@ declare
   v_late uuid[];
   v_lost uuid[];
   v_told uuid[];
+  v_woken uuid[];
   v_due timestamptz[];
   v_now timestamptz;
   v_now_ms float8;
@@ -2722,8 +2723,9 @@ begin
      group by d.run_id
      order by min(d.place));
 
-  select array_agg(i.run_id) into v_told
-    from unnest(p_runs, p_wants) i (run_id, wants)
+  -- An attempt that has failed is over, and counts: the run parks, and is woken like one that was told afterwards.
+  select array_agg(i.run_id) filter (where not i.failed), array_agg(i.run_id) filter (where i.failed) into v_told, v_woken
+    from unnest(p_runs, p_wants, p_failed) i (run_id, wants, failed)
    where (v_lost is null or i.run_id <> all (v_lost))
      and exists (select 1 from "pawl".inbox m
                   where m.shard = p_shard and m.run_id = i.run_id and m.taken_seq is null
@@ -2756,6 +2758,9 @@ begin
                                suspicion, reason, wants)
   select p_shard, g.run_id, v_now, g.due_at, g.epoch, g.last_seq, g.attempt, g.failures, 0, 0, g.reason, g.wants
     from gone g;
+  if v_woken is not null then
+    perform "pawl".wake_runs_v1(p_shard, v_now, v_woken);
+  end if;
 
   return query
   select i.run_id,

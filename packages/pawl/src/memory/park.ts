@@ -5,6 +5,7 @@ import { isTold, unreadMessages } from "./inbox.ts";
 import { write } from "./record.ts";
 import { moveToParked } from "./rooms.ts";
 import type { LeaseRoom, Run, State } from "./state.ts";
+import { wake } from "./wake.ts";
 
 export function park(state: State, parking: Parking): ParkAnswer {
   const { run, room } = heldRun(state, parking.lease);
@@ -14,7 +15,8 @@ export function park(state: State, parking: Parking): ParkAnswer {
   const now = state.now();
   const answer = { told: room.told, dueAt: timers, now };
 
-  if (isTold(run, parking.wants)) {
+  const hasNews = isTold(run, parking.wants);
+  if (hasNews && !parking.attemptFailed) {
     room.told = false;
     return { ...answer, told: false, outcome: "told", messages: unreadMessages(run) };
   }
@@ -23,6 +25,8 @@ export function park(state: State, parking: Parking): ParkAnswer {
     return { ...answer, outcome: "due", messages: [] };
   }
   letGo(state, run, room, parking, dueAt);
+  // An attempt that has failed is over, and counts: the run is woken like one that was told afterwards.
+  if (hasNews) wake(state, [run]);
   return { ...answer, told: false, outcome: "parked", messages: [] };
 }
 

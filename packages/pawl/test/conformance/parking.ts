@@ -228,18 +228,24 @@ export function describeParking(test: StoreTest): void {
       expect(await world.park(lease, { delayMs: 0, wants: ["signal:a"] })).toMatchObject({ outcome: "told" });
     });
 
-    test("a failed attempt that is told stays held, and is not counted yet", async ({ world }) => {
+    const rooms = [
+      { topic: "cancel", place: { room: "ready", told: true } },
+      { topic: "signal:a", place: { room: "ready", told: true } },
+      { topic: "pause", place: { room: "parked", reason: "paused" } },
+    ] as const;
+
+    test.for(rooms)("a failed attempt is over, and counts: $topic", async ({ topic, place }, { world }) => {
       const lease = await world.startHeld();
-      await world.tell(lease.runId, "cancel");
+      await world.tell(lease.runId, topic);
       const answer = await world.park(lease, {
         events: [event(1, "attempt_failed")],
         reason: "retry",
         delayMs: 10,
-        wants: ["cancel"],
+        wants: ["cancel", "pause", "signal:a"],
         attemptFailed: true,
       });
-      expect(answer).toMatchObject({ outcome: "told" });
-      expect(await world.placeOf(lease.runId)).toMatchObject({ room: "lease", attempt: 1, failures: 0 });
+      expect(answer).toMatchObject({ outcome: "parked", told: false });
+      expect(await world.placeOf(lease.runId)).toMatchObject({ ...place, attempt: 2, failures: 1 });
     });
   });
 
