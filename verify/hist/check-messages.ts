@@ -106,6 +106,9 @@ export function createMessageCheck(final: FinalState, lives: Lives, report: Repo
       }
     },
     store(entry) {
+      // What a parent's end asks of a child is told by nobody else, until it is repeated.
+      if ("facts" in entry && entry.type === "ok")
+        for (const { takes } of entry.facts) if (takes !== null) accepted.add(takes);
       if (entry.op === "tell") checkTell(entry);
       else if (entry.op === "end" && entry.type === "ok") {
         ends.set(entry.run, entry);

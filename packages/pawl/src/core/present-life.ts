@@ -42,10 +42,13 @@ const forgotten: ReadonlySet<EventKind> = new Set([
 /**
  * Where a life did not end by its code's failure, nobody has written down which failures the code had dealt with. One that
  * other facts came after is kept, for they may rest on it. One that was the last, or that came after the order to stop, is
- * tried again.
+ * tried again. What was undone has not been done; if it had failed, that stands: the code may have dealt with it.
  */
 function withoutStops(past: readonly RunEvent[]): readonly RunEvent[] {
   const triedAgain = new Map<string, number>();
+  const undone = new Map<string, number>();
+  const outcomes = new Map<string, RunEvent>();
+  const standing = new Set<RunEvent>();
   const setAside = (event: RunEvent | null): void => {
     const meaning = event !== null && isFailure(event) ? meaningOf(event) : null;
     if (event !== null && meaning !== null) for (const id of idsOf(meaning)) triedAgain.set(id, event.seq);
@@ -56,8 +59,13 @@ function withoutStops(past: readonly RunEvent[]): readonly RunEvent[] {
     if (event.kind === "cancel_requested") isOrdered = true;
     if (idOf(event) !== null) last = event;
     if (isOrdered) setAside(event);
-    // What was undone has not been done.
-    if (event.kind === "undo_completed") triedAgain.set(`step ${event.name}`, event.seq);
+    const step = `step ${event.name}`;
+    if (event.kind === "step_completed" || event.kind === "step_failed") outcomes.set(step, event);
+    if (event.kind === "undo_completed") {
+      undone.set(step, event.seq);
+      const outcome = outcomes.get(step);
+      if (outcome?.kind === "step_failed") standing.add(outcome);
+    }
     if (event.kind !== "redriven") continue;
     isOrdered = false;
     setAside(last);
@@ -65,7 +73,9 @@ function withoutStops(past: readonly RunEvent[]): readonly RunEvent[] {
   setAside(last);
   return past.filter((event) => {
     const id = idOf(event);
-    return !forgotten.has(event.kind) && (id === null || event.seq > (triedAgain.get(id) ?? 0));
+    if (id === null) return !forgotten.has(event.kind);
+    if (event.seq <= (triedAgain.get(id) ?? 0)) return false;
+    return event.seq > (undone.get(id) ?? 0) || standing.has(event);
   });
 }
 

@@ -84,3 +84,40 @@ test("a failure that nothing came after is tried again in the next life", async 
   expect((await engine.end(id)).status).toBe("completed");
   expect(await engine.output(id)).toBe("done");
 });
+
+test("a failure that the code had dealt with stands in the next life, though the step was undone", async () => {
+  const engine = createEngine();
+  let calls = 0;
+  let undone = 0;
+  const saga = workflow({ ...options, name: "saga" }, async (ctx) => {
+    const seen: unknown[] = [];
+    const undo = (): void => void (undone += 1);
+    const reserve = (): Promise<string> | string => {
+      calls += 1;
+      if (calls === 1) return new Promise(() => {});
+      if (calls === 2) throw new Error("sold out");
+      return "reserved";
+    };
+    try {
+      seen.push(await ctx.step("reserve", reserve, { undo }));
+      seen.push(await ctx.step("note", () => "not reached"));
+    } catch {
+      seen.push("caught");
+    }
+    seen.push(await ctx.step("note", () => "after the catch"));
+    if (undone === 0) throw new Error("no money");
+    return seen;
+  });
+  const id = await engine.start(saga);
+  await engine.idle();
+  await engine.store.terminate(id, null);
+  await engine.idle();
+  // It may have been done in the first life, and fails in the second, which is undone.
+  await engine.store.redrive([id]);
+  expect((await engine.end(id)).status).toBe("failed");
+  expect(undone).toBe(1);
+  await engine.store.redrive([id]);
+  expect((await engine.end(id)).status).toBe("completed");
+  expect(await engine.output(id)).toEqual(["caught", "after the catch"]);
+  expect(calls).toBe(2);
+});
