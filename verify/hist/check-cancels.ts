@@ -21,6 +21,7 @@ const writesUntilKnown = 2;
 export function createCancelCheck(lives: Lives, report: Report): (entry: StepEntry | StoreEntry) => void {
   const cancelled = new Map<RunId, CancelledRun>();
   const claims = new Map<string, StoreEntry>();
+  const newestSeq = new Map<RunId, number>();
 
   const cancel = (run: RunId, entry: StoreEntry): void => {
     if (cancelled.has(run)) return;
@@ -63,8 +64,12 @@ export function createCancelCheck(lives: Lives, report: Report): (entry: StepEnt
       return;
     }
     if (entry.op !== "claim" && entry.op !== "record" && entry.op !== "park") return;
+    // An earlier try that comes late is refused without anybody's knowing.
+    const seq = entry.op === "claim" ? 0 : (entry.facts.at(-1)?.seq ?? 0);
+    const isLate = entry.type === "fail" && seq > 0 && seq <= (newestSeq.get(entry.run) ?? 0);
+    if (entry.type === "ok") newestSeq.set(entry.run, Math.max(seq, newestSeq.get(entry.run) ?? 0));
     const run = cancelled.get(entry.run);
-    if (run === undefined) return;
+    if (run === undefined || isLate) return;
     if (entry.type === "fail") run.refusals.set(entry.epoch, entry);
     else if (entry.op === "claim") claims.set(`${entry.run} ${entry.epoch}`, entry);
     else run.writes.set(entry.epoch, [...(run.writes.get(entry.epoch) ?? []), entry]);
