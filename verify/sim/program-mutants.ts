@@ -109,7 +109,7 @@ export const programMutants: readonly RuntimeMutant[] = [
   },
   {
     name: "map begins one item more than it may",
-    breaks: ["I14"],
+    breaks: ["I19"],
     file: "runtime/branching.ts",
     right: "length: Math.min(concurrency, items.length)",
     wrong: "length: Math.min(concurrency + 1, items.length)",
