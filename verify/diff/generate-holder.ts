@@ -9,7 +9,7 @@ import type {
   Recording,
 } from "../../packages/pawl/src/store/lease.ts";
 import type { NewStreamItem } from "../../packages/pawl/src/store/showing.ts";
-import type { SnapshotEvent } from "../../packages/pawl/src/store/snapshot.ts";
+import type { SnapshotEvent, SnapshotMessage } from "../../packages/pawl/src/store/snapshot.ts";
 import { generateRun, pickPayload } from "./generate-start.ts";
 import { topics } from "./generate-telling.ts";
 import type { Knowledge } from "./knowledge.ts";
@@ -129,7 +129,7 @@ function generateEvents(known: Knowledge, runId: RunId): readonly NewEvent[] {
   const unread = snapshot.inbox.filter((message) => message.runId === runId && message.takenSeq === null);
   const repeated = written && dice.chance(0.1) ? [repeatEvent(known, written)] : [];
   const others = Array.from({ length: dice.between(0, 3) }, (_, index) =>
-    generateEvent(known, newest + 1 + index, unread[index]?.id),
+    generateEvent(known, newest + 1 + index, unread[index]),
   );
   return [...repeated, ...others];
 }
@@ -140,14 +140,13 @@ function repeatEvent({ dice, now }: Knowledge, { seq, kind, name, dueAt }: Snaps
   return { seq, kind, name, data: pickPayload(dice), ...time };
 }
 
-function generateEvent({ dice, now }: Knowledge, seq: number, messageId?: string): NewEvent {
+function generateEvent({ dice, now }: Knowledge, seq: number, message?: SnapshotMessage): NewEvent {
   const event = { seq, name: `step:s#${seq}`, data: pickPayload(dice) };
-  if (messageId !== undefined && dice.chance(0.5))
-    return {
-      ...event,
-      kind: dice.pick(["signal_received", "update_received", "update_answered"]),
-      takes: messageId,
-    };
+  if (message !== undefined && dice.chance(0.5)) {
+    const isUpdate = message.topic.startsWith("update:");
+    const kind = isUpdate ? dice.pick(["update_received", "update_answered"] as const) : "signal_received";
+    return { ...event, kind, takes: message.id };
+  }
   if (dice.chance(0.1))
     return { ...event, kind: "published", name: `publish:${dice.pick(["k", "l"])}#${seq}` };
   if (dice.chance(0.3)) {
