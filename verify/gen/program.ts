@@ -145,7 +145,7 @@ export function workMs(program: Program, retryMs: number): number {
 
 function stepMs({ workMs, retry, undo, timeoutMs = 0 }: StepOp): number {
   const triesMs = (retry?.attempts ?? 1) * (workMs + timeoutMs + (retry?.pauseMs ?? 0));
-  return triesMs + (undo?.attempts ?? 0) * (undo?.pauseMs ?? 0);
+  return triesMs + (undo?.attempts ?? 0) * (workMs + (undo?.pauseMs ?? 0));
 }
 
 /** What is sent as an update, and becomes of it: answered after a step, failed by its handler, or refused by its schema. */

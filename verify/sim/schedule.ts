@@ -78,6 +78,8 @@ const beginning = Date.UTC(2026, 0, 1);
 const looksPerLease = 8;
 /** How long what is under way is waited for, at a time. */
 const restMs = 2;
+/** A run that may have killed its worker is tried alone, and others wait meanwhile: for so long. */
+const leasesOfSuspects = 4;
 /** Beside two leases and the work itself: how long recovery may take. */
 const slackMs = 10_000;
 
@@ -160,7 +162,7 @@ class Schedule {
       if (!isOver) this.#world.after(hadZombies ? leaseMs / 2 : restMs, look);
     };
     this.#world.after(activeMs, look);
-    const boundMs = 2 * leaseMs + slackMs + this.#workMs();
+    const boundMs = (2 + leasesOfSuspects) * leaseMs + slackMs + this.#workMs();
     await this.#world.runUntil(this.#healAtMs + boundMs, () => isOver);
     await this.#storeFor("the end").sweep({ limit: 1_000, after: null });
     // Rejections that nobody handles are told of at the end of a turn.
