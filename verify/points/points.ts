@@ -31,6 +31,7 @@ const expectedCalls: readonly string[] = [
  */
 export const points: Stage = {
   name: "points",
+  takesItsTime: true,
   run: (task) => (task.isRepeat ? repeat(task.seed) : tryAll(task)),
 };
 

@@ -199,7 +199,7 @@ const scenes = createSceneStage("pool", [leaks, silence, poolOfOne, consoleComma
 
 /** Everything behind PgBouncer, which shares connections by transaction. */
 export const pool: Stage = {
-  name: scenes.name,
+  ...scenes,
   async run(task) {
     if (pgbouncer !== undefined) return scenes.run(task);
     const says = "There is no PgBouncer: apt-get install pgbouncer, or put it into /usr/local/bin.";

@@ -31,6 +31,7 @@ const longSeconds = 3_600;
 export function createSceneStage(name: string, scenes: readonly Scene[]): Stage {
   return {
     name,
+    takesItsTime: true,
     async run(task) {
       const landed = new Map<string, number>();
       const figures: string[] = [];
