@@ -39,6 +39,7 @@ const pages: Readonly<Record<string, number>> = {
   "seeing.md": 1,
   "options.md": 1,
   "children.md": 1,
+  "graphs.md": 1,
   "waiting.md": 1,
   "steps.md": 1,
   "effects.md": 1,
@@ -47,6 +48,7 @@ const pages: Readonly<Record<string, number>> = {
   "changing-code.md": 5,
   "streams.md": 3,
   "front-ends.md": 2,
+  "machines.md": 1,
 };
 const shown = await Promise.all(
   Object.keys(pages).map(async (page) => {

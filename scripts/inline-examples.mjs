@@ -21,6 +21,7 @@ const pages = [
   "docs/seeing.md",
   "docs/options.md",
   "docs/children.md",
+  "docs/graphs.md",
   "docs/waiting.md",
   "docs/steps.md",
   "docs/effects.md",
@@ -29,6 +30,7 @@ const pages = [
   "docs/changing-code.md",
   "docs/streams.md",
   "docs/front-ends.md",
+  "docs/machines.md",
 ];
 
 for (const page of pages) {

@@ -163,6 +163,8 @@ const soundFiles: Readonly<Record<string, string>> = {
   "machine/types.ts": `import type { start } from "../runtime/start.ts";\nexport type Start = typeof start;`,
   "worker/loop.ts": `import { start } from "../runtime/start.ts";\nexport const id = start;`,
   "client/everything.ts": `export const everything = 1;`,
+  "runtime/workflow.ts": `export const workflow = 1;`,
+  "machine/named-file.ts": `import { workflow } from "../runtime/workflow.ts";\nexport const again = workflow;`,
   "client/cycle-b.ts": `import { a } from "./cycle-a.ts";\nexport const b = (): unknown => a();`,
   "client/type-cycle-b.ts": `import type { A } from "./type-cycle-a.ts";\nexport interface B { readonly a: A | null }`,
 };

@@ -6,8 +6,8 @@ import { dirname, join, posix, relative, sep } from "node:path";
  * Imports of a source tree point down: each folder names the folders and packages it may import.
  *
  * Options: `root`, the tree's path in the repository; `folders`, what each may import, as
- * `{ "worker": ["core", "store", "runtime"] }`, where `"runtime(types)"` allows types alone and `"*"`
- * everything inside the tree; `packages`, which bare imports each may name, where `"*"` stands for all folders.
+ * `{ "worker": ["core", "store", "runtime"] }`, where `"runtime(types)"` allows types alone, `"runtime/workflow.ts"` that
+ * file, and `"*"` everything inside the tree; `packages`, which bare imports each may name, where `"*"` stands for all folders.
  * Files directly in the root, the barrel among them, import what they like and are imported by nobody.
  */
 const boundaries = {
@@ -35,8 +35,10 @@ const boundaries = {
     };
 
     const checkFolder = (specifier, isTypeOnly) => {
-      const to = folderOf(absoluteRoot, join(dirname(context.filename), specifier));
+      const target = join(dirname(context.filename), specifier);
+      const to = folderOf(absoluteRoot, target);
       if (to === from || mayImportFolder.includes(to)) return null;
+      if (mayImportFolder.includes(pathIn(absoluteRoot, target))) return null;
       if (to === undefined) return `${from}/ may not import from outside ${root}.`;
       if (to === "") return `${from}/ may not import ${specifier}: the barrel is for users.`;
       if (mayImportFolder.includes("*")) return null;
@@ -61,10 +63,14 @@ const boundaries = {
 
 /** The tree's first-level folder that holds a file; "" for the root itself; undefined outside of it. */
 function folderOf(root, filename) {
-  const path = relative(root, filename).split(sep).join(posix.sep);
+  const path = pathIn(root, filename);
   if (path.startsWith("../")) return undefined;
   const slash = path.indexOf("/");
   return slash === -1 ? "" : path.slice(0, slash);
+}
+
+function pathIn(root, filename) {
+  return relative(root, filename).split(sep).join(posix.sep);
 }
 
 /** The package's name, without the path inside it. */

@@ -124,6 +124,7 @@ export class Clientele {
     const around: Surroundings = {
       signalsOf: (path) => scenario.signals.get(path) ?? new Map(),
       mayStop: scenario.mayStop,
+      mayOutlive: false,
     };
     this.#cases.set(name, { scenario, callers, around });
   }

@@ -36,7 +36,8 @@ const writes: Readonly<Record<string, (rows: readonly (string | null)[]) => bool
   create_runs: () => true,
   record_events: (rows) => rows.length > 0,
   park_runs: (rows) => rows.length > 0,
-  end_runs: (rows) => rows.length > 0,
+  // Names the runs that it did not end.
+  end_runs: (rows) => rows.length === 0,
   tell_runs: (rows) => rows.length > 0,
   heartbeat: () => true,
   sweep: () => true,

@@ -45,7 +45,7 @@ const writing = (runId: string, workerId: string, ...events: Recording["events"]
 };
 
 const park = (wants: readonly Topic[], delayMs: number | null = null): Operation => {
-  const terms = { lastSeq: 0, reason: "waiting", dueAt: null, attemptFailed: false } as const;
+  const terms = { lastSeq: 0, look: 1, reason: "waiting", dueAt: null, attemptFailed: false } as const;
   const parking: Parking = { ...writing(run, holder), ...terms, delayMs, wants };
   return { kind: "park", calls: [[parking]] };
 };

@@ -27,11 +27,17 @@ export function generateHolderOperation(known: Knowledge): Operation {
   const leases = pickLeases(known);
   const roll = dice.next();
   if (roll < 0.08) return { kind: "begin", calls: leases.map((lease) => [lease]) };
-  if (roll < 0.2) return { kind: "readInbox", calls: leases.map((lease) => [lease]) };
+  if (roll < 0.2)
+    return { kind: "readInbox", calls: leases.map((lease) => [{ lease, look: drawLook(known.dice) }]) };
   if (roll < 0.5) return { kind: "record", calls: leases.map((lease) => [generateRecording(known, lease)]) };
   if (roll < 0.82) return { kind: "park", calls: leases.map((lease) => [generateParking(known, lease)]) };
   if (roll < 0.9) return { kind: "release", calls: leases.map((lease) => [lease]) };
   return { kind: "end", calls: unrelated(known, leases).map((lease) => [generateEnding(known, lease)]) };
+}
+
+/** Mostly a new one; now and then one whose earlier try, or a later look, has been there. */
+function drawLook(dice: Knowledge["dice"]): number {
+  return dice.between(1, 20);
 }
 
 /** One lease, or several of one worker, whose calls are merged. */
@@ -85,6 +91,7 @@ function generateParking(known: Knowledge, lease: Lease): Parking {
   const recording = generateRecording(known, lease);
   return {
     ...recording,
+    look: drawLook(dice),
     lastSeq: Math.max(newestSeq(known, lease.runId), ...recording.events.map(({ seq }) => seq)),
     reason: dice.pick(["waiting", "waiting", "waiting", "retry", "paused", "blocked"]),
     dueAt: dice.chance(0.4) ? now + dice.pick([-1, 0, 1, 3_000]) : null,

@@ -1,5 +1,7 @@
 import type { Payload } from "../../packages/pawl/src/core/json.ts";
+import type { Holder } from "../../packages/pawl/src/store/lease.ts";
 import type { NewRun } from "../../packages/pawl/src/store/run-record.ts";
+import { leaseMs } from "../../packages/pawl/test/conformance/world.ts";
 import type { Dice } from "./dice.ts";
 import type { Knowledge } from "./knowledge.ts";
 import type { Operation } from "./operation.ts";
@@ -22,13 +24,28 @@ export function pickPayload(dice: Dice): Payload | null {
 }
 
 export function generateStart(known: Knowledge): Operation {
-  const { dice, starts } = known;
+  const { dice, starts, snapshot } = known;
+  if (snapshot.workers.length > 0 && dice.chance(0.3)) return generateHeldStart(known);
   const isRepeated = starts.length > 0 && dice.chance(0.15);
   const runs = isRepeated
     ? dice.some(starts, 3)
     : Array.from({ length: dice.between(1, 3) }, () => generateRun(known, drawTwin(known)));
   if (runs.length === 0 || dice.chance(0.7)) return { kind: "createRuns", calls: [[runs]] };
   return { kind: "createRuns", calls: runs.map((run) => [[run]]) };
+}
+
+/** Some of them for a worker that has ended, or too late. */
+function generateHeldStart(known: Knowledge): Operation {
+  const { dice, snapshot } = known;
+  const repeated = known.heldStarts;
+  if (repeated.length > 0 && dice.chance(0.15)) return { kind: "createHeld", calls: [dice.pick(repeated)] };
+  const holder = {
+    workerId: dice.chance(0.03) ? known.nextId() : dice.pick(snapshot.workers).id,
+    leaseMs: dice.pick([5_000, leaseMs]),
+    crashLimit: dice.pick([1, 3]),
+  };
+  const start = (): [NewRun, Holder] => [generateRun(known, drawTwin(known)), holder];
+  return { kind: "createHeld", calls: Array.from({ length: dice.between(1, 3) }, start) };
 }
 
 /** Now and then what makes a run equal to another, whose key it has, or all of that but for one thing. */

@@ -57,7 +57,12 @@ function generateReading({ dice, snapshot }: Knowledge): Operation {
     case 1:
       return { kind: "getEnds", calls: [[dice.some(ids)]] };
     case 2:
-      return { kind: "loadHistory", calls: [[dice.pick(ids), dice.between(0, 2)]] };
+      return {
+        kind: "loadHistory",
+        calls: dice.chance(0.5)
+          ? [[dice.pick(ids), dice.between(0, 2)]]
+          : dice.some(ids).map((id) => [id, dice.between(0, 2), dice.between(0, 9)]),
+      };
     case 3: {
       const filter = {
         ...(dice.chance(0.3) && { workflow: dice.pick(["w", "v"]) }),
@@ -75,7 +80,10 @@ function generateReading({ dice, snapshot }: Knowledge): Operation {
       return { kind: "listRuns", calls: [[filter]] };
     }
     case 4:
-      return { kind: "listAttempts", calls: [[dice.pick(ids)]] };
+      return dice.pick<Operation>([
+        { kind: "listAttempts", calls: [[dice.pick(ids)]] },
+        { kind: "listChildren", calls: [[dice.pick(ids), dice.pick([null, ...ids]), dice.pick([1, 100])]] },
+      ]);
     case 5:
       return { kind: "countRuns", calls: [[1_000]] };
     case 6:

@@ -1,5 +1,5 @@
 import { createIds, type RunId } from "../../packages/pawl/src/core/ids.ts";
-import type { Lease, Mark } from "../../packages/pawl/src/store/lease.ts";
+import type { Holder, Lease, Mark } from "../../packages/pawl/src/store/lease.ts";
 import type { NewMessage } from "../../packages/pawl/src/store/message.ts";
 import type { NewRun } from "../../packages/pawl/src/store/run-record.ts";
 import type { StoreSnapshot } from "../../packages/pawl/src/store/snapshot.ts";
@@ -16,6 +16,7 @@ export interface Knowledge {
   readonly leases: readonly Lease[];
   readonly marks: readonly Mark[];
   readonly starts: readonly NewRun[];
+  readonly heldStarts: readonly [NewRun, Holder][];
   readonly messages: readonly NewMessage[];
   learn(operation: Operation, state: { readonly now: number; readonly snapshot: StoreSnapshot }): void;
 }
@@ -29,6 +30,7 @@ export function createKnowledge(
   const leases = new Map<string, Lease>();
   const marks = new Map<string, Mark>();
   const starts: NewRun[] = [];
+  const heldStarts: [NewRun, Holder][] = [];
   const messages: NewMessage[] = [];
   return {
     dice,
@@ -46,6 +48,7 @@ export function createKnowledge(
       return [...marks.values()];
     },
     starts,
+    heldStarts,
     messages,
     learn(operation, state) {
       ({ now, snapshot } = state);
@@ -55,6 +58,7 @@ export function createKnowledge(
         const priority = snapshot.runs.find(({ id }) => id === runId)?.priority ?? 0;
         marks.set(runId, { priority, readyAt, runId });
       }
+      if (operation.kind === "createHeld") heldStarts.push(...operation.calls);
       if (operation.kind === "createRuns") starts.push(...operation.calls.flatMap(([runs]) => runs));
       if (operation.kind === "tell") messages.push(...operation.calls.map(([message]) => message));
       if (operation.kind === "insertMessage") messages.push(operation.message);

@@ -8,6 +8,7 @@ type Kind = Operation["kind"];
 /** They change something, and are one statement each. */
 const fit: ReadonlySet<Kind> = new Set<Kind>([
   "createRuns",
+  "createHeld",
   "claimRuns",
   "begin",
   "record",
@@ -43,7 +44,9 @@ export function isSkipping({ kind }: Operation): boolean {
 export function mayWait(first: Operation, second: Operation): boolean {
   if (second.kind === "wakeDue") return false;
   if (second.kind !== "claimRuns") return true;
-  return ["claimRuns", "heartbeat", "retireWorker", "registerWorker", "sweep"].includes(first.kind);
+  return ["createHeld", "claimRuns", "heartbeat", "retireWorker", "registerWorker", "sweep"].includes(
+    first.kind,
+  );
 }
 
 /** Two operations on one run, or on it and its kin. */

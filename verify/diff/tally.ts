@@ -4,6 +4,7 @@ import type { Operation } from "./operation.ts";
 /** What must have happened at least once before two stores may be called equal. */
 const expected: readonly string[] = [
   ...["created", "existing", "conflict", "withheld"].map((kind) => `createRuns ${kind}`),
+  ...["created", "existing", "conflict", "held"].map((kind) => `createHeld ${kind}`),
   ...["some", "none", "suspects waiting", "WORKER_EXPIRED"].map((kind) => `claimRuns ${kind}`),
   ...["begin", "record", "readInbox", "end", "release"].flatMap((kind) => [
     `${kind} done`,
@@ -22,7 +23,7 @@ const expected: readonly string[] = [
   ...["created", "existing", "conflict"].map((kind) => `fork ${kind}`),
   ...["created", "found", "conflict", "elsewhere"].map((kind) => `signalOrStart ${kind}`),
   ...["rescheduled", "begun", "ended", "missing"].map((kind) => `reschedule ${kind}`),
-  ...["listAttempts", "countRuns", "readBacklog", "findKey"].map((kind) => `${kind} done`),
+  ...["listAttempts", "listChildren", "countRuns", "readBacklog", "findKey"].map((kind) => `${kind} done`),
   ...["now", "getRun", "getEnds", "listRuns", "loadHistory"].map((kind) => `${kind} done`),
   ...["registerWorker", "retireWorker", "wakeTold", "insertMessage", "setQueuePaused", "advance"].map(
     (kind) => `${kind} done`,

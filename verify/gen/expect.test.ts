@@ -23,7 +23,7 @@ const program = (ops: readonly Op[], attempts: 1 | 3 = 1): Program => ({
 });
 
 function around(sent: SentSignals = new Map()): Surroundings {
-  return { signalsOf: () => sent, mayStop: false };
+  return { signalsOf: () => sent, mayStop: false, mayOutlive: false };
 }
 
 test("a program of steps completes with their tokens", () => {

@@ -17,6 +17,8 @@ export interface Surroundings {
   readonly signalsOf: (path: string) => SentSignals;
   /** Whether any child may end otherwise than its program says: it crashed too often, timed out, or was cancelled. */
   readonly mayStop: boolean;
+  /** Whether children may be redriven by themselves: a deadline that has passed is dropped then. */
+  readonly mayOutlive: boolean;
 }
 
 const completes: Expectation = { completes: true, causes: new Set(), waits: false };
@@ -103,7 +105,8 @@ function expectOp(op: Op, path: string, around: Surroundings): Expectation {
       const end = expectChainEnd(op.program, around);
       const isLimited = op.timeoutMs !== undefined;
       const fails = end.causes.size > 0 || around.mayStop || isLimited;
-      return { ...end, waits: end.waits && !isLimited, causes: fails ? throws.causes : end.causes };
+      const waitsOn = end.waits && (!isLimited || around.mayOutlive);
+      return { ...end, waits: waitsOn, causes: fails ? throws.causes : end.causes };
     }
     case "start": {
       const between = expectChain(op.between, path, around);

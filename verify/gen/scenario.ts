@@ -173,8 +173,8 @@ export function generateScenario(rng: Rng, limits: ScenarioLimits): Scenario {
       );
     const rivalProgram = generateProgram(rng, { ...limits, mayRepeat, size: 1, depth: 0 }, `rival${index}`);
     // A pause that comes late may find a life without a deadline.
-    // Nor does a deadline end one that is being undone.
-    const mayUndo = chainOf(program)
+    // Nor does a deadline end one that is being undone. It may be the rival that has the key, and is paused.
+    const mayUndo = [...chainOf(program), ...chainOf(rivalProgram)]
       .flatMap(({ ops }) => [...walk(ops, false)])
       .some((op) => op.kind === "step" && op.undo !== null);
     const isEndless = rng.chance(0.5) && terms.timeoutMs !== null && !isRedriven && !mayUndo;

@@ -129,7 +129,12 @@ export function createLeaseCheck(report: Report): (entry: StoreEntry) => void {
           holders.get(entry.run)?.claim,
           entry,
         );
-      case "create":
+      case "create": {
+        const life = workers.get(entry.holder ?? "");
+        const rests = life !== undefined && life.endedBy === null && life.leaseMs > life.ownLeaseMs;
+        if (rests && !isExpired(life, entry.at)) wake(life, entry);
+        return;
+      }
       case "fork":
       case "tell":
       case "load":

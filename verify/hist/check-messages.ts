@@ -122,11 +122,33 @@ export function createMessageCheck(final: FinalState, lives: Lives, report: Repo
   };
 }
 
+/** The messages on one topic, up to an instant: of that one, and of all before it, the message that was taken last. */
+interface Line {
+  readonly at: number;
+  readonly last: SnapshotMessage;
+  readonly earlier: SnapshotMessage | null;
+}
+
+/** Of two that were sent in one instant nobody knows which came first: their ids tell only how a look orders them. */
+function queueUp(line: Line | undefined, message: SnapshotMessage): Line {
+  if (line === undefined) return { at: message.sentAt, last: message, earlier: null };
+  if (line.at === message.sentAt) return { ...line, last: takenLater(line.last, message) };
+  const earlier = line.earlier === null ? line.last : takenLater(line.earlier, line.last);
+  return { at: message.sentAt, last: message, earlier };
+}
+
+function takenLater(a: SnapshotMessage, b: SnapshotMessage): SnapshotMessage {
+  return placeOf(a) > placeOf(b) ? a : b;
+}
+
+function placeOf({ takenSeq }: SnapshotMessage): number {
+  return takenSeq ?? Number.POSITIVE_INFINITY;
+}
+
 function checkInbox(messages: readonly SnapshotMessage[], final: FinalState, report: Report): void {
   const keys = new Map<string, SnapshotMessage>();
   const taken = new Map<number, SnapshotMessage>();
-  /** The last of each topic, in the order in which they were sent. */
-  const before = new Map<string, SnapshotMessage>();
+  const lines = new Map<string, Line>();
   const inOrder = messages.toSorted((a, b) => a.sentAt - b.sentAt || (a.id < b.id ? -1 : 1));
   for (const message of inOrder) {
     if (message.idempotencyKey !== null) {
@@ -144,12 +166,10 @@ function checkInbox(messages: readonly SnapshotMessage[], final: FinalState, rep
     }
     // Number 0: another run has it, which goes on from this one.
     if (!/^(?:signal|update):/.test(message.topic) || message.takenSeq === 0) continue;
-    const last = before.get(message.topic);
-    before.set(message.topic, message);
-    if (last === undefined || message.takenSeq === null) continue;
-    if (last.takenSeq === null || last.takenSeq > message.takenSeq) {
-      report("I10", "a signal was taken before one sent earlier", last, message);
-    }
+    const line = queueUp(lines.get(message.topic), message);
+    lines.set(message.topic, line);
+    if (line.earlier !== null && placeOf(line.earlier) > placeOf(message))
+      report("I10", "a signal was taken before one sent earlier", line.earlier, message);
   }
   const runId = messages[0]?.runId ?? "";
   for (const event of final.events.get(runId) ?? []) {

@@ -1,7 +1,7 @@
 import { PawlError } from "../../packages/pawl/src/core/error.ts";
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
 import type { Payload } from "../../packages/pawl/src/core/json.ts";
-import type { Lease, NewEvent } from "../../packages/pawl/src/store/lease.ts";
+import type { ClaimedRun, Lease, NewEvent } from "../../packages/pawl/src/store/lease.ts";
 import type { CreateAnswer, ForkedEvent, NewRun, RunEnd } from "../../packages/pawl/src/store/run-record.ts";
 import type { StoreSnapshot } from "../../packages/pawl/src/store/snapshot.ts";
 import type { Store } from "../../packages/pawl/src/store/store.ts";
@@ -68,16 +68,31 @@ export function observeStore(store: Store, process: string, observer: StoreObser
     note("ok", { op: "ended", run, status: end.status, result: resultOf(end) });
   };
 
-  const noteCreate = (call: number, run: NewRun, id: RunId, answer: CreateAnswer["kind"]): void => {
+  const noteCreate = (
+    call: number,
+    run: NewRun,
+    { id, kind: answer }: CreateAnswer,
+    more: { readonly holder?: string } = {},
+  ): void => {
     const { id: wanted, key, mustBeNew, startAt, expiresAt, deadlineAt } = run;
     const parent = run.parent?.id ?? null;
     const times = { startAt, expiresAt, deadlineAt };
-    note("ok", { op: "create", run: id, wanted, call, key, mustBeNew, parent, answer, ...times });
+    note("ok", { op: "create", run: id, wanted, call, key, mustBeNew, parent, answer, ...times, ...more });
+  };
+
+  const noteClaim = (
+    { runId, epoch, failures }: ClaimedRun,
+    workerId: string,
+    how: { readonly isSuspect: boolean } | { readonly isFromStart: true },
+  ): void => {
+    epochs.set(runId, Math.max(epoch, epochs.get(runId) ?? 0));
+    note("ok", { op: "claim", run: runId, epoch, failures, ...how }, workerId);
+    observer.claimed(runId, epoch);
   };
 
   const createdChildren = (children: readonly NewRun[]): void => {
     for (const child of children) {
-      noteCreate(recorder.entries.length, child, child.id, "created");
+      noteCreate(recorder.entries.length, child, { id: child.id, kind: "created" });
       observer.created(child);
     }
   };
@@ -88,22 +103,26 @@ export function observeStore(store: Store, process: string, observer: StoreObser
     async createRuns(runs) {
       const answers = await store.createRuns(runs);
       const call = recorder.entries.length;
-      for (const [index, { kind, id }] of answers.entries()) {
+      for (const [index, answer] of answers.entries()) {
         const run = runs[index];
         if (run === undefined) continue;
-        noteCreate(call, run, id, kind);
-        if (kind === "created") observer.created(run);
+        noteCreate(call, run, answer);
+        if (answer.kind === "created") observer.created(run);
       }
       return answers;
     },
+    async createHeld(run, holder) {
+      const answer = await store.createHeld(run, holder);
+      noteCreate(recorder.entries.length, run, answer, { holder: holder.workerId });
+      if (answer.kind === "created") observer.created(run);
+      // A repeated call is answered again.
+      if (answer.held !== null && !epochs.has(answer.id))
+        noteClaim(answer.held, holder.workerId, { isFromStart: true });
+      return answer;
+    },
     async claimRuns(request) {
       const claim = await store.claimRuns(request);
-      for (const { runId, epoch, failures } of claim.runs) {
-        epochs.set(runId, Math.max(epoch, epochs.get(runId) ?? 0));
-        const isSuspect = request.suspects;
-        note("ok", { op: "claim", run: runId, epoch, failures, isSuspect }, request.workerId);
-        observer.claimed(runId, epoch);
-      }
+      for (const run of claim.runs) noteClaim(run, request.workerId, { isSuspect: request.suspects });
       return claim;
     },
     begin: (lease) =>
@@ -112,10 +131,10 @@ export function observeStore(store: Store, process: string, observer: StoreObser
         () => store.begin(lease),
         () => ({ op: "begin", run: lease.runId, epoch: lease.epoch }),
       ),
-    readInbox: (lease) =>
+    readInbox: ({ lease, look }) =>
       fenced(
         lease,
-        () => store.readInbox(lease),
+        () => store.readInbox({ lease, look }),
         () => ({ op: "inbox", run: lease.runId, epoch: lease.epoch }),
       ),
     release: (lease) =>
@@ -235,7 +254,7 @@ export function observeStore(store: Store, process: string, observer: StoreObser
       const answer = await store.signalOrStart(asked);
       const { kind, id: run, told } = answer;
       if (kind === "elsewhere") return answer;
-      noteCreate(recorder.entries.length, asked.run, run, kind === "found" ? "existing" : kind);
+      noteCreate(recorder.entries.length, asked.run, { id: run, kind: kind === "found" ? "existing" : kind });
       if (kind === "created") observer.created(asked.run);
       const { id, topic, idempotencyKey: key } = asked.message;
       if (told !== null) note("ok", { op: "tell", run, message: id, topic, key, answer: told });
@@ -243,7 +262,7 @@ export function observeStore(store: Store, process: string, observer: StoreObser
     },
     async fork(run, history) {
       const answer = await store.fork(run, history);
-      noteCreate(recorder.entries.length, run, answer.id, answer.kind);
+      noteCreate(recorder.entries.length, run, answer);
       if (answer.kind !== "created") return answer;
       observer.created(run);
       const facts = history.map(factOf);
@@ -254,10 +273,11 @@ export function observeStore(store: Store, process: string, observer: StoreObser
     findKey: (key) => store.findKey(key),
     countRuns: (most) => store.countRuns(most),
     readBacklog: (most) => store.readBacklog(most),
+    listChildren: (runId, after, limit) => store.listChildren(runId, after, limit),
     listAttempts: (runId) => store.listAttempts(runId),
     listPatches: (workflow, version) => store.listPatches(workflow, version),
-    async loadHistory(runId, afterSeq) {
-      const events = await store.loadHistory(runId, afterSeq);
+    async loadHistory(runId, afterSeq, lastSeq) {
+      const events = await store.loadHistory(runId, afterSeq, lastSeq);
       const facts = events.map(({ seq, kind, name, data }) => ({
         seq,
         kind,

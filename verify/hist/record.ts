@@ -182,6 +182,8 @@ export type StoreOperation =
       readonly mustBeNew: boolean;
       readonly parent: RunId | null;
       readonly answer: CreateAnswer["kind"];
+      /** Who would have held it from its start, and rests no longer, whether or not it does. */
+      readonly holder?: string;
     })
   /** `epoch`: nobody has held it yet. */
   | (Fence & { readonly op: "fork"; readonly source: RunId; readonly facts: readonly RecordedFact[] })
@@ -201,8 +203,16 @@ export type StoreOperation =
       /** Messages are there, and whoever claims it will not be told. */
       readonly isDeaf: boolean;
     }
-  /** `failures`: as the claimer was told. `isSuspect`: it asked for one that must be tried alone. */
-  | (Fence & { readonly op: "claim"; readonly failures?: number; readonly isSuspect?: boolean })
+  /**
+   * `failures`: as the claimer was told. `isSuspect`: it asked for one that must be tried alone. `isFromStart`: it holds it
+   * since the run was created.
+   */
+  | (Fence & {
+      readonly op: "claim";
+      readonly failures?: number;
+      readonly isSuspect?: boolean;
+      readonly isFromStart?: boolean;
+    })
   | (Fence & { readonly op: "begin" | "inbox" | "release" })
   | (Fence & { readonly op: "record"; readonly facts: readonly RecordedFact[] })
   | (Fence & { readonly op: "park"; readonly facts: readonly RecordedFact[]; readonly outcome: string })

@@ -34,14 +34,14 @@ function optionsOf(
 
 /** A client in a simulated process. */
 export function createSimClient(
-  { process, store, rng, log }: ProcessSeams,
+  { process, store, rng, log, takers, audiences }: ProcessSeams,
   workflows: ReadonlyMap<Attempts, ProgramWorkflow>,
   { retryMs }: ProgramSettings,
 ): ClientPort {
   const { clock, timers } = process;
   const storeClock = createStoreClock(clock, store);
   const ids = createIds(() => storeClock.now(), rng);
-  const client = createClient({ store, clock, storeClock, timers, random: rng, ids, log });
+  const client = createClient({ store, clock, storeClock, timers, random: rng, ids, log, takers, audiences });
   const workflowOf = (attempts: Attempts): ProgramWorkflow => {
     const workflow = workflows.get(attempts);
     if (workflow === undefined) throw new Error(`No workflow makes ${attempts} attempts.`);

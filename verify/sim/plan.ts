@@ -41,6 +41,8 @@ export interface Plan {
   readonly crashLimit: number;
   /** The programs' code is changed meanwhile, on one worker after the other. */
   readonly isDeployed: boolean;
+  /** Callers use workers' processes too, as in a server that also works: those may hold what is started there at once. */
+  readonly startsAtWorkers: boolean;
   /** Between two attempts at a program. */
   readonly retryMs: number;
   /** Callers begin what they do within this time. */
@@ -126,5 +128,6 @@ export function drawPlan(rng: Rng): Plan {
     stickyRuns: rng.pick([0, 1, 1_000, 1_000]),
     isDeployed: rng.chance(0.2),
     retryMs: rng.pick([20, 20, Math.floor(leaseMs / 2)]),
+    startsAtWorkers: rng.chance(0.4),
   };
 }

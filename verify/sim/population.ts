@@ -40,7 +40,7 @@ const longerThanLease = 1.7;
 export class Population {
   readonly #parts: PopulationParts;
   readonly #clients: Nemesis<ClientLife>[] = [];
-  readonly #workers: Nemesis<Life>[] = [];
+  readonly #workers: Nemesis<WorkerLife>[] = [];
 
   constructor(parts: PopulationParts) {
     this.#parts = parts;
@@ -52,8 +52,8 @@ export class Population {
 
   /** Some client process that is alive, or null while there is none. */
   findClient(rng: Rng): ClientProcess | null {
-    const alive = this.#clients.flatMap(({ life }) => life ?? []);
-    return alive.length === 0 ? null : rng.pick(alive).client;
+    const alive = [...this.#clients, ...this.#workers].flatMap(({ life }) => life?.client ?? []);
+    return alive.length === 0 ? null : rng.pick(alive);
   }
 
   /** A run was claimed that had been held before. */
@@ -85,7 +85,9 @@ export class Population {
     const deploys = plan.isDeployed ? this.#drawDeploys(name) : [];
     const isChanged = (): boolean =>
       !plan.isDeployed || deploys.filter((at) => at <= world.nowMs).length % 2 > 0;
-    const nemesis: Nemesis<Life> = this.#haunt(name, (seams) => this.#startWorker(seams, reach, isChanged()));
+    const nemesis: Nemesis<WorkerLife> = this.#haunt(name, (seams) =>
+      this.#startWorker(seams, reach, isChanged()),
+    );
     this.#workers.push(nemesis);
     for (const at of deploys.filter((time) => time > world.nowMs))
       world.after(at - world.nowMs, () => nemesis.replace("deploy"));
@@ -106,7 +108,7 @@ export class Population {
     return (name === "w0" ? [last, ...drawn.slice(1)] : drawn).toSorted((a, b) => a - b);
   }
 
-  #startWorker(seams: ProcessSeams, reach: Probe, isChanged: boolean): Life {
+  #startWorker(seams: ProcessSeams, reach: Probe, isChanged: boolean): WorkerLife {
     const { plan, hostFor, unforeseen } = this.#parts;
     const { process } = seams;
     const probe: Probe = (point) => {
@@ -129,24 +131,29 @@ export class Population {
     };
     start();
     const stop = (): Promise<void> => worker.stop({ timeout: plan.leaseMs });
+    // It shares the worker's store, which takes note of what is held.
+    const client = plan.startsAtWorkers
+      ? this.#createClient({ ...seams, store: tenures.watch(seams.store) })
+      : null;
     return {
       process,
       stop: () => stop().catch((error: unknown) => unforeseen("A worker did not stop", error)),
+      client,
     };
   }
 
   #startClient(seams: ProcessSeams): ClientLife {
+    return { process: seams.process, stop: null, client: this.#createClient(seams) };
+  }
+
+  #createClient(seams: ProcessSeams): ClientProcess {
     const { process } = seams;
     const { plan, hostFor } = this.#parts;
     const workflows = createProgramWorkflows(hostFor(process), plan);
     const died = new Promise<void>((resolve) => {
       process.onKill(resolve);
     });
-    return {
-      process,
-      stop: null,
-      client: { name: process.name, port: createSimClient(seams, workflows, plan), died },
-    };
+    return { name: process.name, port: createSimClient(seams, workflows, plan), died };
   }
 
   #haunt<L extends Life>(name: string, start: (seams: ProcessSeams) => L): Nemesis<L> {
@@ -191,7 +198,16 @@ export class Population {
       ...link,
       rng: rng.fork("transactions"),
     });
-    return { process, store, transactions, rng: rng.fork("own"), log: this.#logOf(process) };
+    const log = this.#logOf(process);
+    return {
+      process,
+      store,
+      transactions,
+      rng: rng.fork("own"),
+      log,
+      takers: new Set(),
+      audiences: new Set(),
+    };
   }
 
   #logOf(process: SimProcess): Log {
@@ -219,6 +235,10 @@ const foreseen: readonly string[] = [
   "A step could not be undone.",
   "The code no longer fits the run's history",
 ];
+
+interface WorkerLife extends Life {
+  readonly client: ClientProcess | null;
+}
 
 interface ClientLife extends Life {
   readonly client: ClientProcess;

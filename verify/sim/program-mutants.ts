@@ -55,8 +55,8 @@ export const programMutants: readonly RuntimeMutant[] = [
     name: "a fork forgets the last result that it should keep",
     breaks: ["I14"],
     file: "core/fork.ts",
-    right: "remembered.filter(({ seq, kind }) => seq < first.seq &&",
-    wrong: "remembered.filter(({ seq, kind }) => seq < first.seq - 1 &&",
+    right: "remembered.filter((event) => event.seq < first.seq &&",
+    wrong: "remembered.filter((event) => event.seq < first.seq - 1 &&",
   },
   {
     name: "a run that a signal starts does not get it",
@@ -69,8 +69,8 @@ export const programMutants: readonly RuntimeMutant[] = [
     name: "a step that took too long is waited for",
     breaks: ["I3", "I17"],
     file: "runtime/step-attempt.ts",
-    right: "result: await (timeoutMs === null ? called : Promise.race([called, timeOut])),",
-    wrong: "result: await called,",
+    right: "await (timeoutMs === null ? call(given) : this.#callWithin(timeoutMs, given));",
+    wrong: "await call(given);",
   },
   {
     name: "a step that must not be is called again after a crash",
@@ -97,7 +97,7 @@ export const programMutants: readonly RuntimeMutant[] = [
     name: "a run that returns does not wait for its handlers",
     breaks: ["I10"],
     file: "runtime/course.ts",
-    right: "await updates.finished();\n      return output;",
+    right: "await this.#updates?.finished();\n      return output;",
     wrong: "return output;",
   },
   {
@@ -124,9 +124,9 @@ export const programMutants: readonly RuntimeMutant[] = [
   {
     name: "a new holder writes to streams from their beginning again",
     breaks: ["I15"],
-    file: "runtime/holding.ts",
-    right: "positions.set(name, answer.get(name) ?? 0);",
-    wrong: "positions.set(name, 0 * (answer.get(name) ?? 0));",
+    file: "runtime/stream-writes.ts",
+    right: "positions.set(name, found.get(name) ?? 0);",
+    wrong: "positions.set(name, 0 * (found.get(name) ?? 0));",
   },
   {
     name: "the first value that is published stays",

@@ -23,6 +23,10 @@ test.each([
   "20261115.964a5bb.0.234",
   "20261115.964a5bb.1.112",
   "20261115.0ceb4e2.1.31",
+  "20261116.a2473f3.1.73526",
+  "20261116.d59deec.1.59220",
+  "20261116.fe769c4.0.4842",
+  "20261116.070c29b.1.107320",
 ])("the schedule %s keeps every promise", async (seed) => {
   const { violations } = await runSchedule(seed);
   expect(violations.map(describeViolation)).toEqual([]);

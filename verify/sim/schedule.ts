@@ -132,6 +132,7 @@ class Schedule {
     this.#around = {
       signalsOf: (path) => scenario.signals.get(path) ?? new Map(),
       mayStop: scenario.mayStop || plan.crashLimit < 100,
+      mayOutlive: scenario.roots.some(({ redrives }) => redrives.some(({ isForAll }) => isForAll)),
     };
     const population = (this.#population = this.#populate(rng, state, script));
     this.#callers = new Callers({

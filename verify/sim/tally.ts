@@ -42,6 +42,7 @@ export const rareKinds: readonly string[] = [
 export const operationKinds: readonly string[] = [
   "start of several",
   "start of several, all withheld",
+  "start that its own worker held at once",
   "start with a delay",
   "start with an expiry",
   "start with a deadline",
@@ -143,6 +144,8 @@ export function countEffects(tally: Tally, entries: readonly Entry[], snapshot: 
     if (entry.by !== "store") continue;
     callers.see(entry);
     if (entry.op === "sweep") count(tally, "run taken from a dead worker", entry.recovered);
+    else if (entry.op === "claim" && entry.isFromStart === true)
+      count(tally, "start that its own worker held at once");
     else if (entry.op === "heartbeat") count(tally, "lost claim given back", entry.returned);
     else if (entry.type === "fail") count(tally, "write refused to a zombie");
   }

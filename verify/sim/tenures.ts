@@ -41,6 +41,10 @@ export function createTenures(): Tenures {
         const claim = await store.claimRuns(request);
         return { ...claim, runs: claim.runs.map(claimed) };
       },
+      async createHeld(run, holder) {
+        const answer = await store.createHeld(run, holder);
+        return answer.held === null ? answer : { ...answer, held: claimed(answer.held) };
+      },
       async park(parking) {
         const answer = await store.park(parking);
         const { runId, epoch } = parking.lease;

@@ -134,6 +134,7 @@ create table {schema}.lease (
   crash_limit     smallint    not null,
   shard           smallint    not null,
   told            boolean     not null,
+  looks           integer     not null default 0,  -- the holder's last look: a try of it that comes later is seen by nobody
   primary key (run_id, shard)
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 

@@ -6,8 +6,9 @@
 -- they were found are reached by their ctid. See docs/decisions/0004-plans.md.
 
 -- Inserts runs and puts each into its first room. An id that exists is left alone, so the call is safe to repeat.
--- Locks: only what it inserts. p_skip: ids to leave out.
-create function {schema}.put_runs_v1(p_shard smallint, p_now timestamptz, p_runs json, p_skip uuid[])
+-- Locks: only what it inserts. p_skip: ids to leave out. p_holder: a worker that holds those which it could claim now, or null.
+create function {schema}.put_runs_v1(p_shard smallint, p_now timestamptz, p_runs json, p_skip uuid[],
+                                     p_holder uuid, p_crash_limit smallint)
 returns void
 language plpgsql
 as $$
@@ -34,7 +35,11 @@ begin
         offset 0) parent on true
      where p_skip is null or n.id <> all (p_skip)
     on conflict (shard, id) do nothing
-    returning id, queue, workflow, version, priority, least(expires_at, deadline_at) as expires_at, start_at, tags
+    returning id, queue, workflow, version, priority, least(expires_at, deadline_at) as expires_at, start_at, tags,
+              p_holder is not null and (start_at > p_now) is not true
+                and (least(expires_at, deadline_at) <= p_now) is not true
+                and not exists (select 1 from {schema}.queue q
+                                 where q.name = run.queue and q.paused_at is not null offset 0) as is_held
   ), tagged as (
     insert into {schema}.tag (shard, run_id, tag)
     select p_shard, b.id, t
@@ -52,8 +57,14 @@ begin
                                 failures, crashes, suspicion, told, queue, workflow)
     select p_shard, b.id, p_now, b.expires_at, 0, 0, 1, b.priority, b.version, 0, 0, 0, false, b.queue, b.workflow
       from born b
-     where b.start_at is null or b.start_at <= p_now
+     where not b.is_held and (b.start_at is null or b.start_at <= p_now)
     returning queue
+  ), held as (
+    insert into {schema}.lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
+                                crashes, suspicion, crash_limit, told)
+    select p_shard, b.id, p_holder, p_now, p_now, 1, 0, 1, 0, 0, 0, p_crash_limit, false
+      from born b
+     where b.is_held
   )
   select array_agg(distinct r.queue) into v_queues from now_ready r;
 
@@ -87,17 +98,64 @@ begin
 end
 $$;
 
--- Creates runs. Answers as start_runs does.
-create function {schema}.create_runs_v1(p_shard smallint, p_runs json, p_keyed boolean, p_whole boolean)
-returns table (run_id uuid, outcome text, owner_id uuid)
+-- Creates runs. Answers as start_runs does, and last, once more, those that p_holder now holds, with the time since when. It does
+-- not where it could not claim them now, or has ended.
+-- Locks: as start_runs, and p_holder's row as claim_runs does.
+create function {schema}.create_runs_v1(p_shard smallint, p_runs json, p_keyed boolean, p_whole boolean,
+                                        p_holder uuid, p_crash_limit smallint, p_lease_ms integer)
+returns table (run_id uuid, outcome text, owner_id uuid, held_ms float8, told boolean)
 language plpgsql
 set search_path = pg_catalog
 set lock_timeout = '250ms'
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
+#variable_conflict use_column
+declare
+  v_holder uuid;
 begin
-  return query select s.run_id, s.outcome, s.owner_id from {schema}.start_runs_v1(p_shard, p_runs, p_keyed, p_whole) s;
+  if p_holder is not null
+     and exists (select 1 from json_to_recordset(p_runs) as n (queue text)
+                  where not exists (select 1 from {schema}.queue q
+                                     where q.name = n.queue and q.paused_at is not null offset 0))
+     and {schema}.keep_worker_v1(p_holder, {clock}, p_lease_ms) then
+    v_holder := p_holder;
+  end if;
+
+  return query
+  select s.run_id, s.outcome, s.owner_id, null::float8, null::boolean
+    from {schema}.start_runs_v1(p_shard, p_runs, p_keyed, p_whole, v_holder, p_crash_limit) s;
+
+  -- An earlier try, whose answer was lost, may have been the one that counted.
+  if p_holder is not null then
+    return query
+    select l.run_id, 'created', l.run_id, floor(extract(epoch from l.claimed_at) * 1000)::float8, l.told
+      from {schema}.lease l
+     where l.shard = p_shard and l.run_id = any (array(select n.id from json_to_recordset(p_runs) as n (id uuid)))
+       and (l.worker_id = p_holder) is true and l.epoch = 1;
+  end if;
+end
+$$;
+
+-- Makes sure that a worker which is about to hold something lives until that is done, with its lease while it holds something:
+-- one that rests has another. False: it has ended.
+-- Locks: the worker's row (key share: a sweep that ends it waits or skips). Index: worker_pkey.
+create function {schema}.keep_worker_v1(p_worker uuid, p_now timestamptz, p_lease_ms integer)
+returns boolean
+language plpgsql
+as $$
+declare
+  v_lease_ms integer;
+begin
+  select w.lease_ms into v_lease_ms from {schema}.worker w where w.id = p_worker and w.ended_at is null for key share;
+  -- It rests no longer. What it holds now must not outlive it by more than its own lease.
+  if v_lease_ms <> p_lease_ms then
+    update {schema}.worker w
+       set heard_at = p_now, lease_ms = p_lease_ms
+     where w.id = p_worker and w.ended_at is null
+       and w.heard_at > p_now - w.lease_ms * interval '1 millisecond';
+  end if;
+  return found;
 end
 $$;
 
@@ -106,7 +164,9 @@ $$;
 -- Locks: the keys it inserts, in their order; waits for a key that another open transaction is inserting.
 -- Index: key_pkey. The look at taken keys is a statement of its own, so it sees what was committed while we waited.
 -- Its settings are its callers': a batch of ours does not wait long for a key, a caller's transaction does.
-create function {schema}.start_runs_v1(p_shard smallint, p_runs json, p_keyed boolean, p_whole boolean)
+-- p_holder, p_crash_limit: as for put_runs.
+create function {schema}.start_runs_v1(p_shard smallint, p_runs json, p_keyed boolean, p_whole boolean,
+                                       p_holder uuid, p_crash_limit smallint)
 returns table (run_id uuid, outcome text, owner_id uuid)
 language plpgsql
 as $$
@@ -117,7 +177,7 @@ declare
   v_skip uuid[];
 begin
   if not p_keyed then
-    perform {schema}.put_runs_v1(p_shard, v_now, p_runs, null);
+    perform {schema}.put_runs_v1(p_shard, v_now, p_runs, null, p_holder, p_crash_limit);
     return;
   end if;
 
@@ -163,7 +223,7 @@ begin
   return query
   select a.id, a.outcome, case when a.outcome = 'created' then a.id else a.owner end
     from json_to_recordset(v_answers) a (id uuid, owner uuid, outcome text);
-  perform {schema}.put_runs_v1(p_shard, v_now, p_runs, v_skip);
+  perform {schema}.put_runs_v1(p_shard, v_now, p_runs, v_skip, p_holder, p_crash_limit);
 end
 $$;
 
@@ -188,8 +248,7 @@ $$;
 -- First peeks without locking, so that an empty look takes no transaction id, and shares the limit out
 -- over the lanes by priority and age; then locks just that many rows in each, skipping rows that others hold. The second
 -- look begins where the first one found something: rows claimed before are dead, but not free to step over.
--- Locks: the worker's row (key share: a sweep that ends it waits or skips), then ready rows (skip locked). p_lease_ms: the
--- worker's lease while it holds something; one that rests has another until now.
+-- Locks: the worker's row as keep_worker does, then ready rows (skip locked). p_lease_ms: as for keep_worker.
 -- Index: ready_claim, ready_suspect, run_pkey.
 -- An answer carries inputs up to some bytes together, in no order; what is left out its holder asks for by itself. Their
 -- sizes are known without reading them.
@@ -220,7 +279,7 @@ declare
   v_run_ids uuid[];
   v_quotas integer[];
   v_suspects_waiting boolean;
-  v_lease_ms integer;
+  v_is_alive boolean;
 begin
   -- The first claimable row of each lane, and whether suspects wait in it.
   select array_agg(l.lane) filter (where f.run_id is not null),
@@ -251,18 +310,11 @@ begin
    where not exists (select 1 from {schema}.queue q where q.name = l.queue and q.paused_at is not null offset 0);
 
   if v_lanes is null then
-    perform 1 from {schema}.worker w where w.id = p_worker and w.ended_at is null;
+    v_is_alive := exists (select 1 from {schema}.worker w where w.id = p_worker and w.ended_at is null);
   else
-    select w.lease_ms into v_lease_ms from {schema}.worker w where w.id = p_worker and w.ended_at is null for key share;
-    -- It rests no longer. What it holds now must not outlive it by more than its own lease.
-    if v_lease_ms <> p_lease_ms then
-      update {schema}.worker w
-         set heard_at = v_now, lease_ms = p_lease_ms
-       where w.id = p_worker and w.ended_at is null
-         and w.heard_at > v_now - w.lease_ms * interval '1 millisecond';
-    end if;
+    v_is_alive := {schema}.keep_worker_v1(p_worker, v_now, p_lease_ms);
   end if;
-  if not found then
+  if not v_is_alive then
     raise exception 'worker % has expired', p_worker using errcode = 'PW001';
   end if;
 
@@ -357,7 +409,8 @@ begin
 end
 $$;
 
--- Marks a run that was claimed without beginning as begun. Fenced. Locks: its lease row. Index: lease_pkey.
+-- Marks a run that was claimed without beginning as begun. Fenced: answers those whose lease is lost. Locks: its lease row.
+-- Index: lease_pkey.
 create function {schema}.begin_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
 returns table (run_id uuid)
 language plpgsql
@@ -374,6 +427,6 @@ begin
      set began_at = {clock}
    where l.shard = p_shard and l.run_id = any (v_held) and l.began_at is null;
 
-  return query select h from unnest(v_held) h;
+  return query select l from unnest({schema}.lost_runs_v1(p_runs, v_held)) l;
 end
 $$;

@@ -1,20 +1,28 @@
 -- What a holder does with its run. Every function locks the lease rows first and acts only on those that still match.
 
 -- Locks the leases that match (run, epoch, worker), in id order, and answers their runs. `is true` keeps the planner from
--- reaching them through lease_worker, where every lease of the worker matches.
+-- reaching them through lease_worker, where every lease of the worker matches. Callers name runs in id order: most often what is
+-- found is what they name, and nothing need be looked for in it.
 create function {schema}.lock_leases_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
 returns uuid[]
 language plpgsql
 as $$
+declare
+  v_runs uuid[];
+  v_epochs integer[];
 begin
+  select array_agg(l.run_id), array_agg(l.epoch) into v_runs, v_epochs
+    from (select l.run_id, l.epoch
+            from {schema}.lease l
+           where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true
+           order by l.run_id
+             for update) l;
+  if v_runs = p_runs and v_epochs = p_epochs then
+    return p_runs;
+  end if;
   return array(
     select h.run_id
-      from (select l.run_id, l.epoch
-              from (select l.run_id, l.epoch
-                      from {schema}.lease l
-                     where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true
-                     order by l.run_id
-                       for update) l
+      from (select l.run_id, l.epoch from unnest(v_runs, v_epochs) l (run_id, epoch)
             intersect
             select i.run_id, i.epoch from unnest(p_runs, p_epochs) i (run_id, epoch)) h);
 end
@@ -78,7 +86,8 @@ end
 $$;
 
 -- Appends facts to held runs and creates the children they speak of.
--- Answers one row a held run (seq null), and one row a timer set here with its due time. A run without a row has lost its lease.
+-- Answers the time in a row of its own (run_id null), one row a run that has lost its lease (told null), one a run that was told
+-- something, and one a timer set here with its due time.
 -- Locks: lease rows, in id order. Index: lease_pkey, event_pkey.
 create function {schema}.record_events_v1(
   p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_children json, p_written json,
@@ -107,13 +116,17 @@ begin
     perform {schema}.write_streams_v1(p_shard, v_now, p_written, v_lost);
   end if;
 
+  return query select null::uuid, null::boolean, null::integer, null::float8, v_now_ms;
+  if v_lost is not null then
+    return query select l, null::boolean, null::integer, null::float8, null::float8 from unnest(v_lost) l;
+  end if;
   return query
-  select l.run_id, l.told, null::integer, null::float8, v_now_ms
+  select l.run_id, true, null::integer, null::float8, null::float8
     from {schema}.lease l
-   where l.shard = p_shard and l.run_id = any (v_held);
+   where l.shard = p_shard and l.run_id = any (v_held) and l.told;
   if e_delay_ms is not null or e_due_ms is not null then
     return query
-    select e.run_id, null::boolean, e.seq, floor(extract(epoch from e.due_at) * 1000)::float8, v_now_ms
+    select e.run_id, null::boolean, e.seq, floor(extract(epoch from e.due_at) * 1000)::float8, null::float8
       from unnest(e_runs, e_seqs, e_kinds) n (run_id, seq, kind)
      cross join lateral (
        select e.run_id, e.seq, e.due_at
@@ -138,13 +151,34 @@ begin
       from json_to_recordset(p_children) as n (id uuid, parent_id uuid)
      where n.parent_id = any (p_lost);
   end if;
-  perform {schema}.put_runs_v1(p_shard, p_now, p_children, v_skip);
+  perform {schema}.put_runs_v1(p_shard, p_now, p_children, v_skip, null, null);
+end
+$$;
+
+-- Clears told, for the holder sees all that is there. Only at the first try of a look that arrives: one that comes later may
+-- be seen by nobody, and what came in between would not be told.
+create function {schema}.note_looks_v1(p_shard smallint, p_held uuid[], p_runs uuid[], p_looks integer[])
+returns void
+language plpgsql
+as $$
+begin
+  with looking as materialized (
+    select l.place, i.look
+      from unnest(p_runs, p_looks) i (run_id, look)
+     cross join lateral (
+       select l.ctid as place
+         from {schema}.lease l
+        where l.shard = p_shard and l.run_id = i.run_id and l.looks < i.look
+       offset 0) l
+     where i.run_id = any (p_held)
+  )
+  update {schema}.lease l set told = false, looks = i.look from looking i where l.ctid = i.place;
 end
 $$;
 
 -- All unread messages of held runs, oldest first, and clears told. Answers a first row (message_id null) for each held run.
 -- Locks: lease rows, in id order. Index: lease_pkey, inbox_unread.
-create function {schema}.read_inbox_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
+create function {schema}.read_inbox_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_looks integer[])
 returns table (run_id uuid, message_id uuid, topic text, name text, data text, notes text, sent_ms float8, sent_to uuid)
 language plpgsql
 set search_path = pg_catalog
@@ -156,7 +190,7 @@ as $$
 declare
   v_held uuid[] := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
 begin
-  update {schema}.lease l set told = false where l.shard = p_shard and l.run_id = any (v_held) and l.told;
+  perform {schema}.note_looks_v1(p_shard, v_held, p_runs, p_looks);
 
   return query select h, null::uuid, null, null, null, null, null::float8, null::uuid from unnest(v_held) h;
   return query
@@ -173,8 +207,8 @@ $$;
 -- Answers one row a held run (outcome), one a timer set (seq, due_ms), and with 'told' one an unread message.
 -- Locks: run rows, then lease rows, each in id order. Index: run_pkey, lease_pkey, inbox_unread.
 create function {schema}.park_runs_v1(
-  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_last_seqs integer[], p_reasons text[],
-  p_due_ms float8[], p_delay_ms float8[], p_wants text[], p_failed boolean[], p_children json, p_written json,
+  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_looks integer[], p_last_seqs integer[],
+  p_reasons text[], p_due_ms float8[], p_delay_ms float8[], p_wants text[], p_failed boolean[], p_children json, p_written json,
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
   e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
 returns table (run_id uuid, outcome text, told boolean, seq integer, due_ms float8, now_ms float8,
@@ -253,7 +287,7 @@ begin
                     and m.topic = any (i.wants::text[])
                  offset 0);
   if v_told is not null then
-    update {schema}.lease l set told = false where l.shard = p_shard and l.run_id = any (v_told) and l.told;
+    perform {schema}.note_looks_v1(p_shard, v_told, p_runs, p_looks);
   end if;
 
   with parking as materialized (
@@ -320,7 +354,7 @@ $$;
 
 -- Ends held runs: facts, result, the parent's message and wake-up, a cancel for the children of what was stopped or failed;
 -- p_next: the runs that go on from them, see continue_runs_v1.
--- Answers the runs ended; one without a row has lost its lease. Fails with 40001 if it must be tried again.
+-- Answers the runs that were not ended, for their lease is lost. Fails with 40001 if it must be tried again.
 -- Locks: run rows of these runs, their parents and stopped children, then lease rows of all of them, each in id order.
 -- Index: run_pkey, run_parent, lease_pkey, event_pkey.
 create function {schema}.end_runs_v1(
@@ -407,7 +441,7 @@ begin
   end if;
   perform {schema}.wake_runs_v1(p_shard, v_now, v_parents || v_next);
 
-  return query select h from unnest(v_held) h;
+  return query select l from unnest(v_lost) l;
 end
 $$;
 
@@ -464,7 +498,7 @@ begin
 end
 $$;
 
--- Gives held runs back as they are. told is set, so that nothing said meanwhile is overlooked.
+-- Gives held runs back as they are, and answers those that are not: their lease is lost. told is set, so that nothing said meanwhile is overlooked.
 -- Locks: lease rows, in id order. Index: lease_pkey.
 create function {schema}.release_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
 returns table (run_id uuid)
@@ -479,7 +513,7 @@ declare
   v_held uuid[] := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
 begin
   perform {schema}.return_leases_v1(p_shard, {clock}, v_held);
-  return query select h from unnest(v_held) h;
+  return query select l from unnest({schema}.lost_runs_v1(p_runs, v_held)) l;
 end
 $$;
 

@@ -30,6 +30,37 @@ begin
 end
 $$;
 
+-- The beginnings of several runs' histories, each up to some bytes and one fact more; place: which of the runs, from 1. For runs that
+-- are known to be short: most histories are, and many are loaded at once when many runs wake. Index: event_pkey.
+create function {schema}.load_short_histories_v1(p_shard smallint, p_runs uuid[], p_after_seqs integer[])
+returns table (place integer, seq integer, kind text, name text, attempt integer, data text, notes text,
+               at_ms float8, began_ms float8, due_ms float8, worker_id uuid, format smallint)
+language plpgsql stable
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select p.place::integer, e.seq, e.kind, e.name, e.attempt, e.data::text, e.notes::text,
+         floor(round(date_part('epoch', e.at) * 1e6) / 1e3),
+         floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3),
+         floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3),
+         e.worker_id, e.format
+    from unnest(p_runs, p_after_seqs) with ordinality p (run_id, after_seq, place)
+   cross join lateral (
+     select e.*, sum(coalesce(octet_length(e.data::text), 0) + coalesce(octet_length(e.notes::text), 0))
+                   over (order by e.seq rows between unbounded preceding and 1 preceding) as bytes_before
+       from {schema}.event e
+      where e.shard = p_shard and e.run_id = p.run_id and e.seq > p.after_seq
+     offset 0) e
+   where (e.bytes_before >= 64000) is not true
+   order by p.place, e.seq;
+end
+$$;
+
 -- How runs ended, for those who wait; status is null while one lives. chain_end: of a run that went on as another, the one at
 -- the end of its chain. Index: run_pkey, run_chain.
 create function {schema}.read_ends_v1(p_shard smallint, p_runs uuid[])

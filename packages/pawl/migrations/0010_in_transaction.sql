@@ -15,7 +15,7 @@ set enable_seqscan = off
 as $$
 begin
   return (select coalesce(json_agg(json_build_object('run_id', c.run_id, 'outcome', c.outcome, 'owner_id', c.owner_id)), '[]')
-            from {schema}.start_runs_v1(p_shard, p_runs, true, json_array_length(p_runs) > 1) c);
+            from {schema}.start_runs_v1(p_shard, p_runs, true, json_array_length(p_runs) > 1, null, null) c);
 end
 $$;
 
@@ -176,7 +176,7 @@ begin
   select c.outcome, c.owner_id into v_outcome, v_owner
     from {schema}.start_runs_v1(v_shard, json_build_array({schema}.new_run_v1(v_id, start.workflow, start.input, start.version,
            start.key, start.queue, start.priority, start.start_at, start.expires_at, start.deadline_at, start.tags)),
-           start.key is not null, false) c;
+           start.key is not null, false, null, null) c;
 
   if v_owner is null or v_owner = v_id then
     return v_id;

@@ -21,7 +21,7 @@ declare
 begin
   select coalesce(s.outcome, v_outcome), coalesce(s.owner_id, v_owner) into v_outcome, v_owner
     from (select 1) one
-    left join {schema}.start_runs_v1(p_shard, json_build_array(p_run), p_run ->> 'key' is not null, false) s on true;
+    left join {schema}.start_runs_v1(p_shard, json_build_array(p_run), p_run ->> 'key' is not null, false, null, null) s on true;
   -- A statement of its own: it sees what an earlier try committed while this one waited for it.
   if v_outcome = 'created'
      and not exists (select 1 from {schema}.event e where e.shard = p_shard and e.run_id = v_id and e.seq = 1) then

@@ -28,7 +28,7 @@ begin
   elsif p_bound_to <> coalesce(v_owner, v_id) then
     return query select 'elsewhere', coalesce(v_owner, v_id);
   elsif v_owner = v_id then
-    perform {schema}.put_runs_v1(p_shard, {clock}, json_build_array(p_run), null);
+    perform {schema}.put_runs_v1(p_shard, {clock}, json_build_array(p_run), null, null, null);
     return query select 'created', v_id;
   else
     return query select 'found', v_owner;

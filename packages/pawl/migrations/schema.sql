@@ -81,6 +81,7 @@ create table pawl.lease (
   crash_limit     smallint not null,
   shard           smallint not null,
   told            boolean not null,
+  looks           integer default 0 not null,
   constraint lease_pkey PRIMARY KEY (run_id, shard)
 ) with (fillfactor=80, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=2000);
 
@@ -333,6 +334,102 @@ begin
   return regexp_replace(
     regexp_replace(substr(regexp_replace(p_name, '^(?:(?:\\.|[^\\/])*/)*', ''), 9), '^((?:\\.|[^\\#])*)#[0-9]+$', '\1'),
     '\\(.)', '\1', 'g');
+end
+$function$;
+
+create function pawl.read_nodes_v1(p_shard smallint, p_run uuid, p_ended boolean)
+ RETURNS TABLE(place integer, name text, state text, reason text, workflow text, version integer, needs text[], at_least integer, is_each boolean, is_optional boolean, child_id uuid, runs integer, began_at timestamp with time zone, ended_at timestamp with time zone)
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+#variable_conflict use_column
+declare
+  v_since timestamptz := (
+    select p.at from "pawl".read_published_v1(p_shard, p_run, 'graph') p where p.data ->> 'format' = 'pawl.dag/1');
+begin
+  if v_since is null then
+    return;
+  end if;
+  return query
+  with shown as materialized (
+    select p.key, p.data, p.at from "pawl".read_published_v1(p_shard, p_run, null) p
+  ), drawn as materialized (
+    select (row_number() over (order by coalesce(substr(s.key, 7)::integer, 1), n.place) - 1)::integer as place,
+           n.node ->> 'name' as name, n.node ->> 'workflow' as workflow, (n.node ->> 'version')::integer as version,
+           n.node -> 'needs' as needs, (n.node ->> 'least')::integer as at_least,
+           coalesce((n.node ->> 'each')::boolean, false) as is_each,
+           coalesce((n.node ->> 'optional')::boolean, false) as is_optional
+      from (select nullif(s.key, 'graph') as key, s.data
+              from shown s
+             where s.key ~ '^graph(:[0-9]+)?$' and s.data ->> 'format' = 'pawl.dag/1') s
+     cross join lateral json_array_elements(s.data -> 'nodes') with ordinality n (node, place)
+  ), names as materialized (
+    select array_agg(d.name order by d.place) as names from drawn d
+  ), child as materialized (
+    select k.id, k.status, k.epoch, k.created_at, k.ended_at, k.error ->> 'message' as message,
+           "pawl".outermost_scope_v1(k.request) as node,
+           -- Without the scope of its node, which has another number when the node is begun anew.
+           regexp_replace(k.request, '^(?:\\.|[^\\/])*/', '') as item
+      from "pawl".read_children_v1(p_shard, p_run, null, null) k
+     where k.created_at >= v_since
+  ), own as materialized (
+    select k.node, count(*)::integer as runs, min(k.created_at) as began_at, max(k.created_at) as started_at,
+           bool_or(k.epoch > 0) as has_begun, (array_agg(k.id order by k.id desc))[1] as id,
+           (array_agg(k.status order by k.id desc))[1] as status, (array_agg(k.epoch order by k.id desc))[1] as epoch,
+           (array_agg(k.ended_at order by k.id desc))[1] as ended_at,
+           (array_agg(k.message order by k.id desc))[1] as message
+      from child k
+     group by k.node
+  ), items as materialized (
+    select k.node, bool_or(k.ended_at is null) as is_any_open,
+           (array_agg(k.status order by k.id desc) filter (where k.status <> 'completed'))[1] as status,
+           (array_agg(k.message order by k.id desc) filter (where k.status <> 'completed'))[1] as message
+      from (select distinct on (k.node, k.item) k.node, k.id, k.status, k.ended_at, k.message
+              from child k
+             where k.node in (select d.name from drawn d where d.is_each)
+             order by k.node, k.item, k.id desc) k
+     group by k.node
+  ), told as (
+    select d.place, s.data ->> 'state' as state, s.data ->> 'reason' as reason,
+           s.at >= coalesce(c.started_at, s.at) and not (p_ended and s.data ->> 'state' = 'ready') as is_valid,
+           -- It ended before, and its children were started since.
+           s.at is not null and (p_ended or s.data ->> 'state' <> 'ready') as was_over,
+           -- Of a node for each item, how the newest child ended that has not completed; null: all have.
+           case when d.is_each then i.status else c.status end as status,
+           case when d.is_each then i.message else c.message end as message,
+           coalesce(i.is_any_open, false) as is_any_open
+      from drawn d
+      left join shown s on s.key = 'node:' || d.name
+      left join own c on c.node = d.name
+      left join items i on i.node = d.name
+  )
+  select d.place, d.name,
+         case when t.is_valid then t.state
+              when c.id is null then case when p_ended then 'skipped' else 'pending' end
+              when t.is_any_open then case when c.has_begun then 'running' else 'ready' end
+              when t.status is null then
+                case when t.was_over then 'completed' when p_ended then 'failed' else 'running' end
+              when t.status = 'completed' then 'completed'
+              when t.status in ('failed', 'cancelled', 'timed_out', 'expired') then 'failed'
+              when t.status = 'pending' and c.epoch = 0 then 'ready'
+              else 'running' end,
+         case when t.is_valid then t.reason
+              when c.id is null then case when p_ended then 'the run has ended' end
+              when t.is_any_open then null
+              when t.status is null then case when p_ended and not t.was_over then 'the run has ended' end
+              when t.status = 'failed' then t.message
+              when t.status in ('cancelled', 'timed_out', 'expired') then t.status || coalesce(': ' || t.message, '')
+              when t.status in ('paused', 'blocked') then 'its run is ' || t.status end,
+         d.workflow, d.version,
+         array(select a.names[i.node::integer + 1] from names a, json_array_elements_text(d.needs) i (node)), d.at_least,
+         d.is_each, d.is_optional, c.id, coalesce(c.runs, 0), c.began_at, c.ended_at
+    from drawn d
+    join told t on t.place = d.place
+    left join own c on c.node = d.name
+   order by d.place;
 end
 $function$;
 
@@ -619,6 +716,26 @@ UNION ALL
            FROM pawl.run r_1
           WHERE ((r_1.shard = p.shard) AND (r_1.id = p.run_id))
          OFFSET 0) r);
+
+create view pawl.nodes as
+ SELECT r.id AS run_id,
+    n.place,
+    n.name,
+    n.state,
+    n.reason,
+    n.workflow,
+    n.version,
+    n.needs,
+    n.at_least,
+    n.is_each,
+    n.is_optional,
+    n.child_id,
+    n.runs,
+    n.began_at,
+    n.ended_at,
+    r.shard
+   FROM (pawl.run r
+     CROSS JOIN LATERAL pawl.read_nodes_v1(r.shard, r.id, (r.status IS NOT NULL)) n(place, name, state, reason, workflow, version, needs, at_least, is_each, is_optional, child_id, runs, began_at, ended_at));
 
 create view pawl.patches as
  WITH used AS MATERIALIZED (
@@ -1171,7 +1288,7 @@ begin
      set began_at = clock_timestamp()
    where l.shard = p_shard and l.run_id = any (v_held) and l.began_at is null;
 
-  return query select h from unnest(v_held) h;
+  return query select l from unnest("pawl".lost_runs_v1(p_runs, v_held)) l;
 end
 $function$;
 
@@ -1431,7 +1548,7 @@ declare
   v_run_ids uuid[];
   v_quotas integer[];
   v_suspects_waiting boolean;
-  v_lease_ms integer;
+  v_is_alive boolean;
 begin
   -- The first claimable row of each lane, and whether suspects wait in it.
   select array_agg(l.lane) filter (where f.run_id is not null),
@@ -1462,18 +1579,11 @@ begin
    where not exists (select 1 from "pawl".queue q where q.name = l.queue and q.paused_at is not null offset 0);
 
   if v_lanes is null then
-    perform 1 from "pawl".worker w where w.id = p_worker and w.ended_at is null;
+    v_is_alive := exists (select 1 from "pawl".worker w where w.id = p_worker and w.ended_at is null);
   else
-    select w.lease_ms into v_lease_ms from "pawl".worker w where w.id = p_worker and w.ended_at is null for key share;
-    -- It rests no longer. What it holds now must not outlive it by more than its own lease.
-    if v_lease_ms <> p_lease_ms then
-      update "pawl".worker w
-         set heard_at = v_now, lease_ms = p_lease_ms
-       where w.id = p_worker and w.ended_at is null
-         and w.heard_at > v_now - w.lease_ms * interval '1 millisecond';
-    end if;
+    v_is_alive := "pawl".keep_worker_v1(p_worker, v_now, p_lease_ms);
   end if;
-  if not found then
+  if not v_is_alive then
     raise exception 'worker % has expired', p_worker using errcode = 'PW001';
   end if;
 
@@ -1701,20 +1811,42 @@ create function pawl.create_in_transaction_v1(p_shard smallint, p_runs json)
 AS $function$
 begin
   return (select coalesce(json_agg(json_build_object('run_id', c.run_id, 'outcome', c.outcome, 'owner_id', c.owner_id)), '[]')
-            from "pawl".start_runs_v1(p_shard, p_runs, true, json_array_length(p_runs) > 1) c);
+            from "pawl".start_runs_v1(p_shard, p_runs, true, json_array_length(p_runs) > 1, null, null) c);
 end
 $function$;
 
-create function pawl.create_runs_v1(p_shard smallint, p_runs json, p_keyed boolean, p_whole boolean)
- RETURNS TABLE(run_id uuid, outcome text, owner_id uuid)
+create function pawl.create_runs_v1(p_shard smallint, p_runs json, p_keyed boolean, p_whole boolean, p_holder uuid, p_crash_limit smallint, p_lease_ms integer)
+ RETURNS TABLE(run_id uuid, outcome text, owner_id uuid, held_ms double precision, told boolean)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
  SET lock_timeout TO '250ms'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_seqscan TO 'off'
 AS $function$
+#variable_conflict use_column
+declare
+  v_holder uuid;
 begin
-  return query select s.run_id, s.outcome, s.owner_id from "pawl".start_runs_v1(p_shard, p_runs, p_keyed, p_whole) s;
+  if p_holder is not null
+     and exists (select 1 from json_to_recordset(p_runs) as n (queue text)
+                  where not exists (select 1 from "pawl".queue q
+                                     where q.name = n.queue and q.paused_at is not null offset 0))
+     and "pawl".keep_worker_v1(p_holder, clock_timestamp(), p_lease_ms) then
+    v_holder := p_holder;
+  end if;
+
+  return query
+  select s.run_id, s.outcome, s.owner_id, null::float8, null::boolean
+    from "pawl".start_runs_v1(p_shard, p_runs, p_keyed, p_whole, v_holder, p_crash_limit) s;
+
+  -- An earlier try, whose answer was lost, may have been the one that counted.
+  if p_holder is not null then
+    return query
+    select l.run_id, 'created', l.run_id, floor(extract(epoch from l.claimed_at) * 1000)::float8, l.told
+      from "pawl".lease l
+     where l.shard = p_shard and l.run_id = any (array(select n.id from json_to_recordset(p_runs) as n (id uuid)))
+       and (l.worker_id = p_holder) is true and l.epoch = 1;
+  end if;
 end
 $function$;
 
@@ -1797,7 +1929,7 @@ begin
   end if;
   perform "pawl".wake_runs_v1(p_shard, v_now, v_parents || v_next);
 
-  return query select h from unnest(v_held) h;
+  return query select l from unnest(v_lost) l;
 end
 $function$;
 
@@ -1893,7 +2025,7 @@ begin
   elsif p_bound_to <> coalesce(v_owner, v_id) then
     return query select 'elsewhere', coalesce(v_owner, v_id);
   elsif v_owner = v_id then
-    perform "pawl".put_runs_v1(p_shard, clock_timestamp(), json_build_array(p_run), null);
+    perform "pawl".put_runs_v1(p_shard, clock_timestamp(), json_build_array(p_run), null, null, null);
     return query select 'created', v_id;
   else
     return query select 'found', v_owner;
@@ -2008,7 +2140,7 @@ declare
 begin
   select coalesce(s.outcome, v_outcome), coalesce(s.owner_id, v_owner) into v_outcome, v_owner
     from (select 1) one
-    left join "pawl".start_runs_v1(p_shard, json_build_array(p_run), p_run ->> 'key' is not null, false) s on true;
+    left join "pawl".start_runs_v1(p_shard, json_build_array(p_run), p_run ->> 'key' is not null, false, null, null) s on true;
   -- A statement of its own: it sees what an earlier try committed while this one waited for it.
   if v_outcome = 'created'
      and not exists (select 1 from "pawl".event e where e.shard = p_shard and e.run_id = v_id and e.seq = 1) then
@@ -2282,6 +2414,25 @@ begin
 end
 $function$;
 
+create function pawl.keep_worker_v1(p_worker uuid, p_now timestamp with time zone, p_lease_ms integer)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_lease_ms integer;
+begin
+  select w.lease_ms into v_lease_ms from "pawl".worker w where w.id = p_worker and w.ended_at is null for key share;
+  -- It rests no longer. What it holds now must not outlive it by more than its own lease.
+  if v_lease_ms <> p_lease_ms then
+    update "pawl".worker w
+       set heard_at = p_now, lease_ms = p_lease_ms
+     where w.id = p_worker and w.ended_at is null
+       and w.heard_at > p_now - w.lease_ms * interval '1 millisecond';
+  end if;
+  return found;
+end
+$function$;
+
 create function pawl.last_positions_v1(p_shard smallint, p_run uuid, p_names text[])
  RETURNS TABLE(name text, "position" integer)
  LANGUAGE plpgsql
@@ -2473,6 +2624,35 @@ begin
 end
 $function$;
 
+create function pawl.load_short_histories_v1(p_shard smallint, p_runs uuid[], p_after_seqs integer[])
+ RETURNS TABLE(place integer, seq integer, kind text, name text, attempt integer, data text, notes text, at_ms double precision, began_ms double precision, due_ms double precision, worker_id uuid, format smallint)
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+AS $function$
+#variable_conflict use_column
+begin
+  return query
+  select p.place::integer, e.seq, e.kind, e.name, e.attempt, e.data::text, e.notes::text,
+         floor(round(date_part('epoch', e.at) * 1e6) / 1e3),
+         floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3),
+         floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3),
+         e.worker_id, e.format
+    from unnest(p_runs, p_after_seqs) with ordinality p (run_id, after_seq, place)
+   cross join lateral (
+     select e.*, sum(coalesce(octet_length(e.data::text), 0) + coalesce(octet_length(e.notes::text), 0))
+                   over (order by e.seq rows between unbounded preceding and 1 preceding) as bytes_before
+       from "pawl".event e
+      where e.shard = p_shard and e.run_id = p.run_id and e.seq > p.after_seq
+     offset 0) e
+   where (e.bytes_before >= 64000) is not true
+   order by p.place, e.seq;
+end
+$function$;
+
 create function pawl.lock_free_runs_v1(p_shard smallint, p_runs uuid[], p_with_parents boolean)
  RETURNS uuid[]
  LANGUAGE plpgsql
@@ -2520,15 +2700,22 @@ create function pawl.lock_leases_v1(p_shard smallint, p_worker uuid, p_runs uuid
  RETURNS uuid[]
  LANGUAGE plpgsql
 AS $function$
+declare
+  v_runs uuid[];
+  v_epochs integer[];
 begin
+  select array_agg(l.run_id), array_agg(l.epoch) into v_runs, v_epochs
+    from (select l.run_id, l.epoch
+            from "pawl".lease l
+           where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true
+           order by l.run_id
+             for update) l;
+  if v_runs = p_runs and v_epochs = p_epochs then
+    return p_runs;
+  end if;
   return array(
     select h.run_id
-      from (select l.run_id, l.epoch
-              from (select l.run_id, l.epoch
-                      from "pawl".lease l
-                     where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true
-                     order by l.run_id
-                       for update) l
+      from (select l.run_id, l.epoch from unnest(v_runs, v_epochs) l (run_id, epoch)
             intersect
             select i.run_id, i.epoch from unnest(p_runs, p_epochs) i (run_id, epoch)) h);
 end
@@ -2627,6 +2814,25 @@ begin
 end
 $function$;
 
+create function pawl.note_looks_v1(p_shard smallint, p_held uuid[], p_runs uuid[], p_looks integer[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  with looking as materialized (
+    select l.place, i.look
+      from unnest(p_runs, p_looks) i (run_id, look)
+     cross join lateral (
+       select l.ctid as place
+         from "pawl".lease l
+        where l.shard = p_shard and l.run_id = i.run_id and l.looks < i.look
+       offset 0) l
+     where i.run_id = any (p_held)
+  )
+  update "pawl".lease l set told = false, looks = i.look from looking i where l.ctid = i.place;
+end
+$function$;
+
 create function pawl.open_transaction_v1(p_token text, p_shard smallint, p_worker uuid, p_run uuid, p_epoch integer, p_idle interval)
  RETURNS text
  LANGUAGE plpgsql
@@ -2644,6 +2850,18 @@ begin
 end
 $function$;
 
+create function pawl.outermost_scope_v1(p_name text)
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  return regexp_replace(
+    regexp_replace(substring(p_name from '^((?:\\.|[^\\/])*)/'), '^((?:\\.|[^\\#])*)#[0-9]+$', '\1'), '\\(.)', '\1', 'g');
+end
+$function$;
+
 create function pawl.parents_of_v1(p_shard smallint, p_runs uuid[])
  RETURNS uuid[]
  LANGUAGE plpgsql
@@ -2656,7 +2874,7 @@ begin
 end
 $function$;
 
-create function pawl.park_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_last_seqs integer[], p_reasons text[], p_due_ms double precision[], p_delay_ms double precision[], p_wants text[], p_failed boolean[], p_children json, p_written json, e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[])
+create function pawl.park_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_looks integer[], p_last_seqs integer[], p_reasons text[], p_due_ms double precision[], p_delay_ms double precision[], p_wants text[], p_failed boolean[], p_children json, p_written json, e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[])
  RETURNS TABLE(run_id uuid, outcome text, told boolean, seq integer, due_ms double precision, now_ms double precision, message_id uuid, topic text, name text, data text, notes text, sent_ms double precision, sent_to uuid)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -2732,7 +2950,7 @@ begin
                     and m.topic = any (i.wants::text[])
                  offset 0);
   if v_told is not null then
-    update "pawl".lease l set told = false where l.shard = p_shard and l.run_id = any (v_told) and l.told;
+    perform "pawl".note_looks_v1(p_shard, v_told, p_runs, p_looks);
   end if;
 
   with parking as materialized (
@@ -2851,7 +3069,7 @@ begin
       from json_to_recordset(p_children) as n (id uuid, parent_id uuid)
      where n.parent_id = any (p_lost);
   end if;
-  perform "pawl".put_runs_v1(p_shard, p_now, p_children, v_skip);
+  perform "pawl".put_runs_v1(p_shard, p_now, p_children, v_skip, null, null);
 end
 $function$;
 
@@ -2883,7 +3101,7 @@ begin
 end
 $function$;
 
-create function pawl.put_runs_v1(p_shard smallint, p_now timestamp with time zone, p_runs json, p_skip uuid[])
+create function pawl.put_runs_v1(p_shard smallint, p_now timestamp with time zone, p_runs json, p_skip uuid[], p_holder uuid, p_crash_limit smallint)
  RETURNS void
  LANGUAGE plpgsql
 AS $function$
@@ -2910,7 +3128,11 @@ begin
         offset 0) parent on true
      where p_skip is null or n.id <> all (p_skip)
     on conflict (shard, id) do nothing
-    returning id, queue, workflow, version, priority, least(expires_at, deadline_at) as expires_at, start_at, tags
+    returning id, queue, workflow, version, priority, least(expires_at, deadline_at) as expires_at, start_at, tags,
+              p_holder is not null and (start_at > p_now) is not true
+                and (least(expires_at, deadline_at) <= p_now) is not true
+                and not exists (select 1 from "pawl".queue q
+                                 where q.name = run.queue and q.paused_at is not null offset 0) as is_held
   ), tagged as (
     insert into "pawl".tag (shard, run_id, tag)
     select p_shard, b.id, t
@@ -2928,8 +3150,14 @@ begin
                                 failures, crashes, suspicion, told, queue, workflow)
     select p_shard, b.id, p_now, b.expires_at, 0, 0, 1, b.priority, b.version, 0, 0, 0, false, b.queue, b.workflow
       from born b
-     where b.start_at is null or b.start_at <= p_now
+     where not b.is_held and (b.start_at is null or b.start_at <= p_now)
     returning queue
+  ), held as (
+    insert into "pawl".lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
+                                crashes, suspicion, crash_limit, told)
+    select p_shard, b.id, p_holder, p_now, p_now, 1, 0, 1, 0, 0, 0, p_crash_limit, false
+      from born b
+     where b.is_held
   )
   select array_agg(distinct r.queue) into v_queues from now_ready r;
 
@@ -2986,6 +3214,31 @@ begin
 end
 $function$;
 
+create function pawl.read_children_v1(p_shard smallint, p_run uuid, p_after uuid, p_limit integer)
+ RETURNS TABLE(id uuid, request text, status text, epoch integer, created_at timestamp with time zone, ended_at timestamp with time zone, error json, error_notes json)
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+#variable_conflict use_column
+begin
+  return query
+  select k.id, k.parent_request, r.status, r.epoch, k.created_at, r.ended_at, k.error, k.error_notes
+    from (select k.id, k.parent_request, k.created_at, k.error, k.error_notes
+            from (select k.id, k.parent_request, k.created_at, k.error, k.error_notes
+                    from "pawl".run k
+                   where k.parent_id = p_run and (k.shard = p_shard) is true and (p_after is null or k.id > p_after)
+                  offset 0) k
+           order by k.id
+           limit p_limit) k
+   cross join lateral (
+     select r.status, r.epoch, r.ended_at from "pawl".runs r where r.shard = p_shard and r.id = k.id offset 0) r
+   order by k.id;
+end
+$function$;
+
 create function pawl.read_ends_v1(p_shard smallint, p_runs uuid[])
  RETURNS TABLE(id uuid, status text, output text, output_notes text, error text, error_notes text, chain_end uuid)
  LANGUAGE plpgsql
@@ -3004,7 +3257,7 @@ begin
 end
 $function$;
 
-create function pawl.read_inbox_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
+create function pawl.read_inbox_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_looks integer[])
  RETURNS TABLE(run_id uuid, message_id uuid, topic text, name text, data text, notes text, sent_ms double precision, sent_to uuid)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -3016,7 +3269,7 @@ AS $function$
 declare
   v_held uuid[] := "pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
 begin
-  update "pawl".lease l set told = false where l.shard = p_shard and l.run_id = any (v_held) and l.told;
+  perform "pawl".note_looks_v1(p_shard, v_held, p_runs, p_looks);
 
   return query select h, null::uuid, null, null, null, null, null::float8, null::uuid from unnest(v_held) h;
   return query
@@ -3114,13 +3367,17 @@ begin
     perform "pawl".write_streams_v1(p_shard, v_now, p_written, v_lost);
   end if;
 
+  return query select null::uuid, null::boolean, null::integer, null::float8, v_now_ms;
+  if v_lost is not null then
+    return query select l, null::boolean, null::integer, null::float8, null::float8 from unnest(v_lost) l;
+  end if;
   return query
-  select l.run_id, l.told, null::integer, null::float8, v_now_ms
+  select l.run_id, true, null::integer, null::float8, null::float8
     from "pawl".lease l
-   where l.shard = p_shard and l.run_id = any (v_held);
+   where l.shard = p_shard and l.run_id = any (v_held) and l.told;
   if e_delay_ms is not null or e_due_ms is not null then
     return query
-    select e.run_id, null::boolean, e.seq, floor(extract(epoch from e.due_at) * 1000)::float8, v_now_ms
+    select e.run_id, null::boolean, e.seq, floor(extract(epoch from e.due_at) * 1000)::float8, null::float8
       from unnest(e_runs, e_seqs, e_kinds) n (run_id, seq, kind)
      cross join lateral (
        select e.run_id, e.seq, e.due_at
@@ -3358,7 +3615,7 @@ declare
   v_held uuid[] := "pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
 begin
   perform "pawl".return_leases_v1(p_shard, clock_timestamp(), v_held);
-  return query select h from unnest(v_held) h;
+  return query select l from unnest("pawl".lost_runs_v1(p_runs, v_held)) l;
 end
 $function$;
 
@@ -3754,7 +4011,7 @@ begin
   select c.outcome, c.owner_id into v_outcome, v_owner
     from "pawl".start_runs_v1(v_shard, json_build_array("pawl".new_run_v1(v_id, start.workflow, start.input, start.version,
            start.key, start.queue, start.priority, start.start_at, start.expires_at, start.deadline_at, start.tags)),
-           start.key is not null, false) c;
+           start.key is not null, false, null, null) c;
 
   if v_owner is null or v_owner = v_id then
     return v_id;
@@ -3768,7 +4025,7 @@ begin
 end
 $function$;
 
-create function pawl.start_runs_v1(p_shard smallint, p_runs json, p_keyed boolean, p_whole boolean)
+create function pawl.start_runs_v1(p_shard smallint, p_runs json, p_keyed boolean, p_whole boolean, p_holder uuid, p_crash_limit smallint)
  RETURNS TABLE(run_id uuid, outcome text, owner_id uuid)
  LANGUAGE plpgsql
 AS $function$
@@ -3779,7 +4036,7 @@ declare
   v_skip uuid[];
 begin
   if not p_keyed then
-    perform "pawl".put_runs_v1(p_shard, v_now, p_runs, null);
+    perform "pawl".put_runs_v1(p_shard, v_now, p_runs, null, p_holder, p_crash_limit);
     return;
   end if;
 
@@ -3825,7 +4082,7 @@ begin
   return query
   select a.id, a.outcome, case when a.outcome = 'created' then a.id else a.owner end
     from json_to_recordset(v_answers) a (id uuid, owner uuid, outcome text);
-  perform "pawl".put_runs_v1(p_shard, v_now, p_runs, v_skip);
+  perform "pawl".put_runs_v1(p_shard, v_now, p_runs, v_skip, p_holder, p_crash_limit);
 end
 $function$;
 

@@ -23,9 +23,11 @@ import { createMemoryStore } from "./memory/memory-store.ts";
 import type { MigrateAnswer, MigrateOptions } from "./postgres/migrate.ts";
 import { createPostgresStore, type PostgresStore } from "./postgres/postgres-store.ts";
 import { schemaFault } from "./postgres/schema-name.ts";
+import type { Audience } from "./store/audience.ts";
 import { createStoreClock } from "./store/store-clock.ts";
 import type { StoreReport } from "./store/store-report.ts";
 import type { Store } from "./store/store.ts";
+import type { Taker } from "./store/taker.ts";
 import { startDevelopmentWatch, type DevelopmentWatch, type Warn } from "./system/development-watch.ts";
 import { systemClock } from "./system/system-clock.ts";
 import { startSystemLoad } from "./system/system-load.ts";
@@ -40,6 +42,7 @@ export type { Client, StartArguments } from "./client/client.ts";
 export type { Health } from "./client/health.ts";
 export type { CancelAllOptions, LiveFilter, RetryFilter } from "./client/by-filter.ts";
 export type { ForkOptions } from "./client/fork-options.ts";
+export type { NodeView } from "./client/node-view.ts";
 export type { RescheduleOptions } from "./client/operating.ts";
 export type { PatchView } from "./client/patch-view.ts";
 export type { Backlog, ListFilter, RunCount, RunCounts, RunPage } from "./client/reading.ts";
@@ -64,9 +67,23 @@ export type { CancelOptions, SignalOptions } from "./client/telling.ts";
 export type { StreamItem, StreamOptions } from "./client/streaming.ts";
 export type { UpdateOptions } from "./client/updating.ts";
 export type { LongStepView, WorkerView } from "./client/worker-view.ts";
+export { dag, type DagOptions, type ParsedDagOptions } from "./dag/dag.ts";
+export type { OnError } from "./dag/drive.ts";
+export type { Graph, SuccessCase } from "./dag/graph.ts";
+export type { EachOptions, Join, NodeOptions } from "./dag/node-options.ts";
+export {
+  quorum,
+  settled,
+  type InputReference,
+  type Node,
+  type Quorum,
+  type Settled,
+  type SettledNode,
+} from "./dag/reference.ts";
 export type { Duration } from "./core/duration.ts";
 export { PawlError, type ErrorCode } from "./core/error.ts";
 export type { EventKind } from "./core/event.ts";
+export type { NodeState } from "./core/graph-state.ts";
 export type { RunId } from "./core/ids.ts";
 export type { Log } from "./core/log.ts";
 export type { PawlEvent, StepPlace } from "./core/pawl-event.ts";
@@ -88,6 +105,19 @@ export type {
   UpdatesOf,
   WorkflowRef,
 } from "./core/workflow-ref.ts";
+export type { MachineGraph, StepGraph } from "./machine/graph.ts";
+export type {
+  HandlerContext,
+  Outcomes,
+  SignalPayloads,
+  UndoHandlerContext,
+  WaitOptions,
+} from "./machine/handler.ts";
+export { machine, type Machine, type MachineOptions, type MachinePublished } from "./machine/machine.ts";
+export { toMermaid } from "./machine/mermaid.ts";
+export type { Outcome } from "./machine/outcome.ts";
+export type { MachineStep } from "./machine/step.ts";
+export type { Wake } from "./machine/wake.ts";
 export type { MigrateAnswer, MigrateOptions } from "./postgres/migrate.ts";
 export type {
   CallOptions,
@@ -227,7 +257,9 @@ export function createPawl(given: PawlOptions): Pawl {
   };
 
   const { within } = store;
-  const client = createClient({ ...seams, ready, ...(within !== undefined && { within }) });
+  // What a client and the workers of this process do without a detour over the store.
+  const nearby = { takers: new Set<Taker>(), audiences: new Set<Audience>() };
+  const client = createClient({ ...seams, ...nearby, ready, ...(within !== undefined && { within }) });
 
   const stopWorkers = async (stopOptions?: StopOptions): Promise<void> => {
     await Promise.all([...workers].map((worker) => worker.stop(stopOptions)));
@@ -260,6 +292,7 @@ export function createPawl(given: PawlOptions): Pawl {
       const worker = createWorker(
         {
           ...seams,
+          ...nearby,
           transactions: store.transactions,
           ...place,
           watch: watch ?? undefined,

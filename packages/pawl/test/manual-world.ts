@@ -8,8 +8,10 @@ import type { Emit } from "../src/core/pawl-event.ts";
 import type { Random } from "../src/core/random.ts";
 import type { Timers } from "../src/core/timers.ts";
 import { createMemoryStore, type MemoryStore } from "../src/memory/memory-store.ts";
+import type { Audience } from "../src/store/audience.ts";
 import { createStoreClock } from "../src/store/store-clock.ts";
 import type { Store } from "../src/store/store.ts";
+import type { Taker } from "../src/store/taker.ts";
 import type { WorkerOptions } from "../src/worker/worker-options.ts";
 import { createWorker, type Worker, type WorkerDeps } from "../src/worker/worker.ts";
 
@@ -44,6 +46,8 @@ interface WorldView {
   readonly probe?: Probe;
   readonly emit?: Emit;
   readonly startLoad?: () => LoadMeter;
+  readonly takers?: Set<Taker>;
+  readonly audiences?: Set<Audience>;
 }
 
 interface PlannedCall {
@@ -85,9 +89,23 @@ export function createManualWorld(): ManualWorld {
     const seen = view.store ?? store;
     const storeClock = createStoreClock(clock, seen);
     const ids = createIds(() => storeClock.now(), random);
-    const { probe = noProbe, emit, startLoad } = view;
+    const { probe = noProbe, emit, startLoad, takers, audiences } = view;
     const place = { host: "test", pid: 1, ...(startLoad !== undefined && { startLoad }) };
-    return { store: seen, storeClock, clock, timers, random, ids, log, probe, settle, emit, ...place };
+    return {
+      store: seen,
+      storeClock,
+      clock,
+      timers,
+      random,
+      ids,
+      log,
+      probe,
+      settle,
+      emit,
+      takers,
+      audiences,
+      ...place,
+    };
   };
 
   return {

@@ -6,6 +6,7 @@ import {
   checkOptions,
   invalidOption,
   type Check,
+  type Checks,
 } from "../core/options.ts";
 import {
   endStatuses,
@@ -107,7 +108,7 @@ export function createByFilter(
     tellOne: (runId: RunId) => ReturnType<Tell>,
   ): Promise<number> => {
     const checks = { ...filterChecks, status: checkOneOf(...liveStatuses), limit };
-    const { status, ...filter } = checkOptions<LiveFilter>(what, given, checks);
+    const { status, ...filter } = checkFilter<LiveFilter>(what, given, checks);
     return forAll(filter, status === undefined ? statuses : [status], async (records) => {
       const answers = await Promise.all(records.map(({ id }) => tellOne(id)));
       return answers.filter(({ answer }) => answer === "accepted").length;
@@ -116,7 +117,7 @@ export function createByFilter(
 
   const retryAll: ByFilter["retryAll"] = async (given = {}, options = {}) => {
     const checks = { ...filterChecks, status: checkEnd, children: checkFlag, limit };
-    const filter = checkOptions<RetryFilter>("retryAll", given, checks);
+    const filter = checkFilter<RetryFilter>("retryAll", given, checks);
     const { status = "failed", children = false, ...rest } = filter;
     const terms = readRetryOptions("retryAll", options);
     if (status === "completed" && terms.from === undefined)
@@ -151,3 +152,12 @@ export function createByFilter(
 }
 
 const checkEnd: Check = checkOneOf(...endStatuses);
+
+/** A variable that happens to be undefined must not widen what is meant for some runs to all of them. */
+function checkFilter<Filter extends object>(what: string, given: Filter, checks: Checks): Filter {
+  const filter = checkOptions(what, given, checks);
+  for (const [name, value] of Object.entries(given))
+    if (value === undefined)
+      throw invalidOption(what, name, "is undefined: leave it out if you mean every run");
+  return filter;
+}

@@ -181,6 +181,7 @@ export function createClient(deps: ClientDeps): Client {
   const connection = createConnection(deps);
   const { store, payloads, call } = connection;
   const ends = createEndWatch(deps);
+  deps.audiences?.add(ends);
   const starting = createStarting(connection);
   const chains = createChains(connection);
   const tell = createTell(connection, chains);
@@ -228,6 +229,7 @@ export function createClient(deps: ClientDeps): Client {
     redrive: () => retry(runId),
     fork: async (options) => untypedHandle(await fork(runId, options), workflow),
     attempts: () => reading.attempts(runId),
+    nodes: () => reading.nodes(runId),
     history: () => reading.history(runId),
     published: (key?: string) => showing.published(runId, key, workflow),
     stream: (name, options) => streaming.read(runId, name, options),

@@ -7,9 +7,12 @@ import { plainPayloads, type Payloads } from "../core/payloads.ts";
 import { retryUnavailable } from "../core/retry-unavailable.ts";
 import { delay } from "../core/timers.ts";
 import { invalidTransaction, type Transaction } from "../core/transaction.ts";
+import type { Audience } from "../store/audience.ts";
 import type { CallersStore } from "../store/callers-store.ts";
+import type { NewRun } from "../store/run-record.ts";
 import type { StoreClock } from "../store/store-clock.ts";
 import type { Store } from "../store/store.ts";
+import type { Offer, Taker } from "../store/taker.ts";
 
 export interface ClientDeps extends LoopSeams {
   readonly store: Store;
@@ -22,6 +25,10 @@ export interface ClientDeps extends LoopSeams {
   readonly ready?: () => Promise<void>;
   /** Is told what happens. Default: nobody is. */
   readonly emit?: Emit | undefined;
+  /** Workers of this process. Default: there are none. */
+  readonly takers?: ReadonlySet<Taker> | undefined;
+  /** Where workers of this process find who waits for runs to end. Default: nowhere. */
+  readonly audiences?: Set<Audience> | undefined;
   /** The store inside a caller's transaction. Default: it has none. */
   readonly within?: (tx: Transaction) => CallersStore;
 }
@@ -41,6 +48,8 @@ export interface Connection {
   readonly emit: Emit | undefined;
   /** Calls the store, again where it gives no answer. @throws {PawlError} `CLOSED` */
   readonly call: <Answer>(act: () => Promise<Answer>) => Promise<Answer>;
+  /** Asks the workers of this process which of them would hold the run from its start. */
+  offerFor(run: NewRun): Offer | null;
   /** @throws {PawlError} `INVALID_TRANSACTION` */
   placeOf(tx: Transaction | undefined): Place;
   /** Lets the process do other things: workers in it must give signs of life. */
@@ -74,6 +83,13 @@ export function createConnection(deps: ClientDeps): Connection {
     payloads,
     emit,
     call,
+    offerFor(run) {
+      for (const taker of deps.takers ?? []) {
+        const offer = taker.offer(run);
+        if (offer !== null) return offer;
+      }
+      return null;
+    },
     placeOf(tx) {
       if (tx === undefined) return outside;
       if (deps.within === undefined)

@@ -1,5 +1,6 @@
 import { PawlError } from "../core/error.ts";
-import { describeFork, prefixBefore, requestKeys } from "../core/fork.ts";
+import { prefixBefore, requestKeys } from "../core/fork.ts";
+import { describeFork } from "../core/forked.ts";
 import type { RunId } from "../core/ids.ts";
 import { latestInstant } from "../core/instant.ts";
 import type { Payload } from "../core/json.ts";

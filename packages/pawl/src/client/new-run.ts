@@ -2,6 +2,7 @@ import { parseDuration } from "../core/duration.ts";
 import type { PawlError } from "../core/error.ts";
 import type { RunId } from "../core/ids.ts";
 import { latestInstant } from "../core/instant.ts";
+import type { Payload } from "../core/json.ts";
 import { invalidOption } from "../core/options.ts";
 import { placeOfInput } from "../core/payload-codec.ts";
 import type { Payloads } from "../core/payloads.ts";
@@ -11,52 +12,80 @@ import type { WorkflowRef } from "../core/workflow-ref.ts";
 import { plainRun, type NewRun } from "../store/run-record.ts";
 import type { StartOptions } from "./start-options.ts";
 
+/** What a run is started with, its input written but not sealed. */
+export interface DescribedRun {
+  readonly workflow: WorkflowRef;
+  readonly options: StartOptions;
+  /** Copied at once, as is the retry policy: the caller may change its own before the run is sent. */
+  readonly tags: NewRun["tags"];
+  readonly retry: NewRun["retry"];
+  readonly input: Payload | null;
+}
+
 /**
- * A run as the store takes it, all but its id and its times; its input is yet to be sealed. The parsed input is stored,
- * not the one given; that of a ref is parsed later.
+ * At once where the workflow's schema can. The parsed input is stored, not the one given; that of a ref is parsed later.
  * @throws {PawlError} `INVALID_PAYLOAD`
  */
-export async function describeRun(
+export function describeRun(
   workflow: WorkflowRef,
   input: unknown,
   options: StartOptions,
   payloads: Payloads,
-): Promise<Omit<NewRun, "id" | "startAt" | "expiresAt" | "deadlineAt">> {
-  const queue = options.queue ?? workflow.queue;
-  const { inputSchema } = workflow;
-  const parsed =
-    inputSchema === null ? input : await parseWith(inputSchema, input, `input of workflow ${workflow.name}`);
-  return {
-    ...plainRun,
-    isRaw: workflow.isRef === true,
-    workflow: workflow.name,
-    version: workflow.version,
-    queue,
-    priority: options.priority ?? 0,
-    input: payloads.write(parsed, `The input of ${workflow.name}`),
-    key: options.key ?? null,
-    mustBeNew: options.onConflict === "reject",
-    tags: [...new Set(options.tags)],
-    retry: options.retry === undefined ? null : createRetryPolicy(options.retry),
-  };
-}
-
-/** Seals the input for the run that it is of. @throws {PawlError} `CODEC_FAILED` */
-export function sealRun(run: NewRun, payloads: Payloads): NewRun {
-  return { ...run, input: payloads.seal(run.input, placeOfInput(run.id), run.key !== null) };
+): DescribedRun | Promise<DescribedRun> {
+  const { inputSchema, name } = workflow;
+  const tags = options.tags === undefined ? plainRun.tags : [...new Set(options.tags)];
+  const retry = options.retry === undefined ? plainRun.retry : createRetryPolicy(options.retry);
+  const describe = (parsed: unknown): DescribedRun => ({
+    workflow,
+    options,
+    tags,
+    retry,
+    input: payloads.write(parsed, `The input of ${name}`),
+  });
+  if (inputSchema === null) return describe(input);
+  const parsed = parseWith(inputSchema, input, `input of workflow ${name}`);
+  return parsed instanceof Promise ? parsed.then(describe) : describe(parsed);
 }
 
 /**
- * Adds the id and the times, which follow the store's clock.
- * @throws {PawlError} `INVALID_OPTION` where its time would be up before it may begin
+ * The run as the store takes it: with its id, its times, which follow the store's clock, and its input sealed for it. Written
+ * out: copies of so many properties are most of what a start costs.
+ * @throws {PawlError} `INVALID_OPTION` where its time would be up before it may begin; `CODEC_FAILED`
  */
-export function timeRun(
-  described: Awaited<ReturnType<typeof describeRun>>,
+export function completeRun(
+  { workflow, options, tags, retry, input }: DescribedRun,
   id: RunId,
   now: number,
-  workflow: WorkflowRef,
-  options: StartOptions,
+  payloads: Payloads,
 ): NewRun {
+  const { key = null } = options;
+  const { startAt, expiresAt, deadlineAt } = timesOf(options, now, workflow);
+  return {
+    id,
+    workflow: workflow.name,
+    version: workflow.version,
+    queue: options.queue ?? workflow.queue,
+    priority: options.priority ?? plainRun.priority,
+    input: payloads.seal(input, placeOfInput(id), key !== null),
+    isRaw: workflow.isRef === true,
+    key,
+    mustBeNew: options.onConflict === "reject",
+    tags,
+    retry,
+    startAt,
+    expiresAt,
+    deadlineAt,
+    parent: plainRun.parent,
+    isDetached: plainRun.isDetached,
+    forkedFrom: plainRun.forkedFrom,
+  };
+}
+
+function timesOf(
+  options: StartOptions,
+  now: number,
+  workflow: WorkflowRef,
+): Pick<NewRun, "startAt" | "expiresAt" | "deadlineAt"> {
   const startAt = instantOf(options.at) ?? later(now, options.delay);
   const mayBeginAt = Math.max(now, startAt ?? now);
   const expiresAt = instantOf(options.expiresAt) ?? later(mayBeginAt, options.expiresIn);
@@ -66,7 +95,7 @@ export function timeRun(
     if (isOver(options.expiresAt, mayBeginAt)) throw tooEarly("expiresAt", "would expire");
     if (isOver(options.deadline, mayBeginAt)) throw tooEarly("deadline", "would time out");
   }
-  return { ...described, id, startAt, expiresAt, deadlineAt };
+  return { startAt, expiresAt, deadlineAt };
 }
 
 function isOver(date: Date | undefined, at: number): boolean {

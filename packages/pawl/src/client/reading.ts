@@ -2,10 +2,11 @@ import { idsFrom, isRunId, type RunId } from "../core/ids.ts";
 import { isDate } from "../core/instant.ts";
 import { checkInteger, checkList, checkName, checkOneOf, checkOptions, checkRunId } from "../core/options.ts";
 import { endStatuses, liveStatuses, type RunStatus } from "../core/run-status.ts";
-import type { RunFilter, RunRecord } from "../store/run-record.ts";
+import type { ChildRecord, RunFilter, RunRecord } from "../store/run-record.ts";
 import { readAttempt, type Attempt } from "./attempt.ts";
 import type { Chains } from "./chains.ts";
 import type { Connection } from "./connection.ts";
+import { readNodeViews, type NodeView } from "./node-view.ts";
 import { assertRunId, assertText, notFound } from "./run-id.ts";
 import { readHistory, readRun, type HistoryEvent, type Run } from "./run.ts";
 
@@ -75,6 +76,7 @@ export interface Reading {
   backlog(): Promise<readonly Backlog[]>;
   status(runId: RunId): Promise<RunStatus>;
   attempts(runId: RunId): Promise<readonly Attempt[]>;
+  nodes(runId: RunId): Promise<readonly NodeView[]>;
   history(runId: RunId): Promise<readonly HistoryEvent[]>;
 }
 
@@ -87,6 +89,16 @@ export function createReading({ store, payloads, call }: Connection, chains: Cha
   const findRun = async (runId: RunId): Promise<RunRecord | null> => {
     assertText(runId);
     return isRunId(runId) ? call(() => store.getRun(runId)) : null;
+  };
+
+  const findChildren = async (runId: RunId): Promise<readonly ChildRecord[]> => {
+    const children: ChildRecord[] = [];
+    for (;;) {
+      const after = children.at(-1)?.id ?? null;
+      const found = await call(() => store.listChildren(runId, after, looksPerCall));
+      children.push(...found);
+      if (found.length < looksPerCall) return children;
+    }
   };
 
   const find: Reading["find"] = async (filter) => {
@@ -147,6 +159,16 @@ export function createReading({ store, payloads, call }: Connection, chains: Cha
       const attempts = await call(() => store.listAttempts(runId));
       if (attempts.length === 0 && (await findRun(runId)) === null) throw notFound(runId);
       return attempts.map((attempt) => readAttempt(runId, attempt, payloads));
+    },
+    async nodes(runId) {
+      assertRunId(runId);
+      const run = await findRun(runId);
+      if (run === null) throw notFound(runId);
+      const [published, children] = await Promise.all([
+        call(() => store.readPublished(runId, null)),
+        findChildren(runId),
+      ]);
+      return readNodeViews(run, published, children, payloads);
     },
     async history(runId) {
       assertRunId(runId);

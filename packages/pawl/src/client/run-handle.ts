@@ -4,6 +4,7 @@ import type { RunStatus } from "../core/run-status.ts";
 import type { PublishedSchemas, SignalSchemas, UpdateSchemas } from "../core/workflow-ref.ts";
 import type { Attempt } from "./attempt.ts";
 import type { ForkOptions } from "./fork-options.ts";
+import type { NodeView } from "./node-view.ts";
 import type { RescheduleOptions } from "./operating.ts";
 import type { RunRetryOptions } from "./retrying.ts";
 import type { HistoryEvent } from "./run.ts";
@@ -125,6 +126,11 @@ export interface RunHandle<
   fork(options: ForkOptions): Promise<RunHandle<Output, Signals, Published, Updates>>;
   /** Its finished attempts, oldest first. @throws {PawlError} `RUN_NOT_FOUND` */
   attempts(): Promise<readonly Attempt[]>;
+  /**
+   * The nodes of its graph as they are now, in the order of their definition; none where its workflow was not made with `dag`.
+   * @throws {PawlError} `RUN_NOT_FOUND`
+   */
+  nodes(): Promise<readonly NodeView[]>;
   /** Everything that has happened to it, oldest first. @throws {PawlError} `RUN_NOT_FOUND` */
   history(): Promise<readonly HistoryEvent[]>;
   /**

@@ -4,7 +4,7 @@ import { placeOfMessage } from "../core/payload-codec.ts";
 import { assertWorkflow, type InputOf, type SignalsOf, type WorkflowRef } from "../core/workflow-ref.ts";
 import type { Topic } from "../store/message.ts";
 import type { Connection } from "./connection.ts";
-import { describeRun, sealRun, timeRun } from "./new-run.ts";
+import { completeRun, describeRun } from "./new-run.ts";
 import type { SignalName, SignalPayload } from "./run-handle.ts";
 import { ended, notFound } from "./run-id.ts";
 import { readSignalOrStart, type SignalOrStartOptions } from "./start-options.ts";
@@ -37,7 +37,7 @@ export function createSignalOrStart(
     const described = await describeRun(workflow, input, start, payloads);
     await place.learn();
     // Both made once: however often the call is repeated, it creates one run and sends one signal.
-    const run = sealRun(timeRun(described, ids.next(), storeClock.now(), workflow, start), payloads);
+    const run = completeRun(described, ids.next(), storeClock.now(), payloads);
     const id = ids.next();
     const topic: Topic = `signal:${signal}`;
     const written = payloads.write(payload, `The payload of ${topic}`);

@@ -99,7 +99,10 @@ const sharedChecks = {
   onConflict: checkOneOf("return", "reject"),
 };
 const ownChecks = { ...sharedChecks, key: checkName };
-const tx: Check = () => null;
+const any: Check = () => null;
+const startChecks = { ...ownChecks, tx: any };
+const startManyChecks = { ...sharedChecks, tx: any };
+const itemChecks = { ...ownChecks, input: any };
 
 /** Otherwise it could never begin. */
 const startsFirst: Rule = {
@@ -125,26 +128,27 @@ const rules = [
   exclude("expiresIn", "expiresAt"),
   startsFirst,
 ];
+const ownRules = { rules: [...rules, conflictNeedsKey] };
+const noOptions: StartOptions = {};
 
 /** @throws {PawlError} `INVALID_OPTION`, `INVALID_TRANSACTION` */
-export function readStartOptions(options: StartOptions): StartOptions {
-  const given = checkOptions("start", options, { ...ownChecks, tx }, { rules: [...rules, conflictNeedsKey] });
+export function readStartOptions(options: StartOptions | undefined): StartOptions {
+  if (options === undefined) return noOptions;
+  const given = checkOptions("start", options, startChecks, ownRules);
   if (given.tx !== undefined) assertTransaction("start", given.tx);
   return given;
 }
 
 /** @throws {PawlError} `INVALID_OPTION`, `INVALID_TRANSACTION` */
 export function readStartManyOptions(options: StartManyOptions): StartManyOptions {
-  const given = checkOptions("startMany", options, { ...sharedChecks, tx }, { rules });
+  const given = checkOptions("startMany", options, startManyChecks, { rules });
   if (given.tx !== undefined) assertTransaction("startMany", given.tx);
   return given;
 }
 
 /** @throws {PawlError} `INVALID_OPTION`, which says which item it is */
 export function readStartItem(item: StartItem<unknown>, index: number): StartItem<unknown> {
-  const input: Check = () => null;
-  const checks = { ...ownChecks, input };
-  return checkOptions(`startMany's item ${index}`, item, checks, { rules: [...rules, conflictNeedsKey] });
+  return checkOptions(() => `startMany's item ${index}`, item, itemChecks, ownRules);
 }
 
 /**
@@ -152,12 +156,11 @@ export function readStartItem(item: StartItem<unknown>, index: number): StartIte
  * @throws {PawlError} `INVALID_OPTION`, `INVALID_TRANSACTION`
  */
 export function readSignalOrStart(options: SignalOrStartOptions): SignalOrStartOptions {
-  const any: Check = () => null;
   const { onConflict: _, ...checks } = ownChecks;
   const given = checkOptions(
     "signalOrStart",
     options,
-    { ...checks, tx, input: any, payload: any, signal: checkName, idempotencyKey: checkName },
+    { ...checks, tx: any, input: any, payload: any, signal: checkName, idempotencyKey: checkName },
     { rules, required: ["key", "signal"] },
   );
   if (given.tx !== undefined) assertTransaction("signalOrStart", given.tx);

@@ -3,8 +3,9 @@ import type { RunId } from "../core/ids.ts";
 import { invalidOption, listFault } from "../core/options.ts";
 import { assertWorkflow, type WorkflowRef } from "../core/workflow-ref.ts";
 import type { CreateAnswer, NewRun } from "../store/run-record.ts";
+import type { Offer } from "../store/taker.ts";
 import type { Connection, Place } from "./connection.ts";
-import { describeRun, sealRun, timeRun } from "./new-run.ts";
+import { completeRun, describeRun, type DescribedRun } from "./new-run.ts";
 import {
   readStartItem,
   readStartManyOptions,
@@ -33,11 +34,8 @@ export function createStarting(connection: Connection): Starting {
   const { storeClock, ids, payloads, emit } = connection;
 
   /** Made once: however often the call is repeated, it creates one run. */
-  const complete = (
-    described: Awaited<ReturnType<typeof describeRun>>,
-    workflow: WorkflowRef,
-    options: StartOptions,
-  ): NewRun => sealRun(timeRun(described, ids.next(), storeClock.now(), workflow, options), payloads);
+  const complete = (described: DescribedRun): NewRun =>
+    completeRun(described, ids.next(), storeClock.now(), payloads);
 
   const create = async (place: Place, runs: readonly NewRun[]): Promise<readonly RunId[]> => {
     const answers = await place.createRuns(runs);
@@ -52,6 +50,19 @@ export function createStarting(connection: Connection): Starting {
     });
   };
 
+  /** The worker begins it once everybody can know that it was started. */
+  const createHeld = async (run: NewRun, offer: Offer): Promise<RunId> => {
+    const create = () => connection.store.createHeld(run, offer.holder);
+    const answer = await connection.call(create).catch((error: unknown) => {
+      offer.giveUp();
+      throw error;
+    });
+    if (answer.kind === "created") tellStarted(run);
+    offer.settle(answer.held);
+    if (answer.kind === "conflict") throw keyConflict(run, answer);
+    return answer.id;
+  };
+
   /** As `Promise.all` over a map, but never for long without a pause. */
   const inPieces = async <Item, Answer>(
     items: readonly Item[],
@@ -60,10 +71,33 @@ export function createStarting(connection: Connection): Starting {
     const answers: Answer[] = [];
     for (let from = 0; from < items.length; from += runsPerPiece) {
       if (from > 0) await connection.breathe();
-      const piece = items.slice(from, from + runsPerPiece);
-      answers.push(...(await Promise.all(piece.map((item, index) => act(item, from + index)))));
+      const piece = items.slice(from, from + runsPerPiece).map((item, index) => act(item, from + index));
+      const isLate = piece.some((answer) => answer instanceof Promise);
+      answers.push(...(isLate ? await Promise.all(piece) : (piece as readonly Answer[])));
     }
     return answers;
+  };
+
+  const describeItem = (
+    workflow: WorkflowRef,
+    common: Omit<StartManyOptions, "tx">,
+    item: StartItem<unknown>,
+    index: number,
+  ): DescribedRun | Promise<DescribedRun> => {
+    const { input, ...own } = readStartItem(item, index);
+    const say = (error: unknown): never => {
+      throw PawlError.is(error) ? ofItem(error, index) : error;
+    };
+    try {
+      const described = describeRun(workflow, input, combine(common, own), payloads);
+      if (!(described instanceof Promise)) return described;
+      const late = described.catch(say);
+      // Another item may be refused at once, and then nobody waits for this one.
+      late.catch(() => {});
+      return late;
+    } catch (error) {
+      return say(error);
+    }
   };
 
   const tellStarted = ({ id: runId, workflow, version, queue, key }: NewRun): void => {
@@ -72,13 +106,17 @@ export function createStarting(connection: Connection): Starting {
   };
 
   return {
-    async start(workflow, input, given = {}) {
+    async start(workflow, input, given) {
       assertWorkflow("start", workflow);
       const options = readStartOptions(given);
       const place = connection.placeOf(options.tx);
       const described = await describeRun(workflow, input, options, payloads);
       await place.learn();
-      const [id] = await create(place, [complete(described, workflow, options)]);
+      const run = complete(described);
+      // Nobody can begin what a transaction has not brought into the world yet.
+      const offer = options.tx === undefined ? connection.offerFor(run) : null;
+      if (offer !== null) return createHeld(run, offer);
+      const [id] = await create(place, [run]);
       return id as RunId;
     },
     async startMany(workflow, items, given = {}) {
@@ -89,16 +127,11 @@ export function createStarting(connection: Connection): Starting {
       const place = connection.placeOf(tx);
       // All are looked at before the first is sent: what is wrong with one of them starts none.
       // A copy of the list, since the caller may use it again before this has come to its end.
-      const described = await inPieces([...items], async (item, index) => {
-        const { input, ...own } = readStartItem(item, index);
-        const options = combine(common, own);
-        const run = await describeRun(workflow, input, options, payloads).catch((error: unknown) => {
-          throw PawlError.is(error) ? ofItem(error, index) : error;
-        });
-        return { options, run };
-      });
+      const described = await inPieces([...items], (item, index) =>
+        describeItem(workflow, common, item, index),
+      );
       await place.learn();
-      const runs = await inPieces(described, ({ run, options }) => complete(run, workflow, options));
+      const runs = await inPieces(described, complete);
       const started: RunId[] = [];
       for (const chunk of chunksOf(runs)) {
         try {
@@ -121,12 +154,19 @@ const twins = [
 
 /** What a run says of itself goes before what is said of all, in whichever way it says it. */
 function combine(common: Omit<StartManyOptions, "tx">, own: StartOptions): StartOptions {
+  if (isEmpty(own)) return common;
+  if (isEmpty(common)) return own;
   const combined: Record<string, unknown> = { ...common, ...own };
   for (const [one, other] of twins) {
     if (own[one] !== undefined) delete combined[other];
     if (own[other] !== undefined) delete combined[one];
   }
   return combined;
+}
+
+function isEmpty(options: object): boolean {
+  for (const _ in options) return false;
+  return true;
 }
 
 function* chunksOf(runs: readonly NewRun[]): Generator<readonly NewRun[]> {

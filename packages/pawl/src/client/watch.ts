@@ -15,6 +15,8 @@ export interface Watch<Subject, News> {
    * the store, but for `STORE_UNAVAILABLE`
    */
   wait(subject: Subject, signal?: AbortSignal): Promise<News>;
+  /** Gives news to those who wait for it now, without a look. Null: nobody does. */
+  waitingFor(subject: Subject): ((news: News) => void) | null;
   close(): Promise<void>;
 }
 
@@ -202,6 +204,14 @@ export function createWatch<Subject, News>(
           signal === undefined ? () => {} : aborts.add(signal, () => waiter.fail(signal.reason));
         add(subject, waiter);
       });
+    },
+    waitingFor(subject) {
+      const waiters = waiting.get(terms.keyOf(subject))?.waiters;
+      if (waiters === undefined) return null;
+      const present = [...waiters];
+      return (news) => {
+        for (const waiter of present) if (waiters.has(waiter)) waiter.settle(news);
+      };
     },
     async close() {
       isClosed = true;

@@ -82,7 +82,9 @@ export function readChildEnd(data: Payload, childId: string | null, payloads: Pa
 /**
  * The message by which a parent asks its child to stop, because it ends or because the child lost a race: repeated, it is
  * the same. As `cancel_from_parent_v1` makes it.
+ * @param life of the parent, as its last `redriven` fact is numbered: what was asked in an earlier one does not count in this
  */
-export function cancelFromParentId(childId: RunId, parentId: RunId): string {
-  return childId.slice(0, -12) + parentId.slice(-12);
+export function cancelFromParentId(childId: RunId, parentId: RunId, life = 0): string {
+  const tail = (Number.parseInt(parentId.slice(-12), 16) + life) % 2 ** 48;
+  return childId.slice(0, -12) + tail.toString(16).padStart(12, "0");
 }

@@ -1,5 +1,5 @@
 import type { RunEvent } from "./event.ts";
-import { idsOf, isFailure, isFinalFailure, meaningOf, requestId } from "./fact.ts";
+import { idsOf, isFailure, isFinalFailure, leftOf, meaningOf, requestId } from "./fact.ts";
 import { handledFailures } from "./failed-attempt.ts";
 
 /** The fact after which the present attempt began; that of a fork's source, where the fork has made none of its own. */
@@ -37,8 +37,9 @@ export function withoutOpenFailures(history: readonly RunEvent[]): readonly RunE
       for (const id of idsOf(meaning)) failedAt.set(id, Math.max(until, failedAt.get(id) ?? 0));
   }
   if (failedAt.size === 0) return history;
-  return history.filter((event) => {
+  return history.flatMap((event) => {
     const meaning = meaningOf(event);
-    return meaning === null || event.seq > (failedAt.get(requestId(meaning)) ?? 0);
+    const isKept = meaning === null || event.seq > (failedAt.get(requestId(meaning)) ?? 0);
+    return isKept ? [event] : leftOf(event);
   });
 }

@@ -12,6 +12,7 @@ export type ErrorCode =
   | "KEY_CONFLICT"
   | "LEASE_LOST"
   | "NESTED_REQUEST"
+  | "NODE_FAILED"
   | "RUN_BEGUN"
   | "RUN_CANCELLED"
   | "RUN_ENDED"

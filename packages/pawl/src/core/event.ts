@@ -69,4 +69,6 @@ export interface RunEvent {
   readonly data: Payload | null;
   /** What its kind and data mean. Default 1, the first. */
   readonly format?: number;
+  /** The start of a child that is begun anew: the place in the order which the next start of it takes. No store keeps this. */
+  readonly isVacant?: true;
 }

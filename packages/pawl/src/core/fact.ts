@@ -2,7 +2,12 @@ import { isStartAlone, statusOfChild } from "./child-end.ts";
 import { encode } from "./codec.ts";
 import type { RunEvent } from "./event.ts";
 import type { Payload } from "./json.ts";
-import { familyOfTimer, type Family } from "./request-key.ts";
+import { familyOfTimer, isPublishedWithStep, type Family } from "./request-key.ts";
+
+/** Whether an operator has paused or resumed the run: the code's own pauses have a name. */
+export function isOrder({ kind, name }: Pick<RunEvent, "kind" | "name">): boolean {
+  return (kind === "paused" || kind === "resumed") && name === null;
+}
 
 /** What a recorded fact means to the code: it answers a request, or says that one was issued. */
 export interface FactMeaning {
@@ -39,20 +44,22 @@ export function meaningOf({
     case "child_ended":
       return { family: "child", key: name, isAnswer: true };
     case "published":
-      return { family: "publish", key: name, isAnswer: true };
+      return isPublishedWithStep(name) ? null : { family: "publish", key: name, isAnswer: true };
     case "update_received":
       return { family: "update", key: name, isAnswer: true };
     case "update_answered":
       return { family: "answer", key: name, isAnswer: true };
     case "stream_written":
       return { family: "stream", key: name, isAnswer: true };
+    case "paused":
+      return { family: "pause", key: name, isAnswer: false };
+    case "resumed":
+      return { family: "pause", key: name, isAnswer: true };
     case "withdrawn":
       return { family: familyWithdrawn(data), key: name, isAnswer: false };
     case "commit_lost":
     case "patched":
     case "cancel_requested":
-    case "paused":
-    case "resumed":
     case "blocked":
     case "attempt_failed":
     case "attempt_crashed":
@@ -85,6 +92,19 @@ export function requestId({ family, key }: Pick<FactMeaning, "family" | "key">):
 export function idsOf({ family, key }: Pick<FactMeaning, "family" | "key">): readonly string[] {
   const families = family === "child" ? (["child", "start"] as const) : [family];
   return families.map((each) => requestId({ family: each, key }));
+}
+
+/**
+ * What is left of a fact that is set aside. The start of a child keeps its place: what the code did next, which is not set aside,
+ * came after it.
+ */
+export function leftOf(event: RunEvent): readonly RunEvent[] {
+  return meaningOf(event)?.family === "start" ? [{ ...event, isVacant: true }] : [];
+}
+
+/** A fact that takes the place of an earlier one, as if it had come then. */
+export function inPlaceOf({ seq, at }: RunEvent, event: RunEvent): RunEvent {
+  return { ...event, seq, at };
 }
 
 /** A step or child that failed. */

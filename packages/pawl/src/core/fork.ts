@@ -1,42 +1,9 @@
 import { attemptBegan, withoutOpenFailures } from "./earlier-attempts.ts";
-import type { EventKind, RunEvent } from "./event.ts";
-import { isFailure, meaningOf, requestId } from "./fact.ts";
-import type { Payload } from "./json.ts";
+import type { RunEvent } from "./event.ts";
+import { inPlaceOf, isFailure, isOrder, meaningOf, requestId } from "./fact.ts";
+import { forkOf, type Fork } from "./forked.ts";
 import { presentLife } from "./present-life.ts";
 import { requestKey } from "./request-key.ts";
-
-/** What the `forked` fact of a run says: whose history it began with, and what its code must find as it was there. */
-export interface Fork {
-  /** The run that was forked. */
-  readonly from: string;
-  /** The source's fact that the copy ends before. */
-  readonly seq: number;
-  /** When the code's time begins: that of the first run it was copied from. */
-  readonly since: number;
-  /** Whose random numbers the code draws until so many facts have been delivered; after the last of them, its own. */
-  readonly seeds: readonly Seed[];
-}
-
-interface Seed {
-  readonly runId: string;
-  readonly until: number;
-}
-
-/** The fork that this run is; null if it is none, or was started anew since. */
-export function forkOf(history: readonly RunEvent[]): Fork | null {
-  const data = history.find(({ kind }) => kind === "forked")?.data ?? null;
-  return data === null ? null : (JSON.parse(data.json) as Fork);
-}
-
-/** Never sealed: it is the engine's own, and holds ids and numbers alone. */
-export function describeFork(fork: Fork): Payload {
-  return { json: JSON.stringify(fork), notes: null };
-}
-
-/** Whose random numbers are drawn once so many facts have been delivered. */
-export function seedRunId(fork: Fork | null, runId: string, delivered: number): string {
-  return fork?.seeds.find(({ until }) => delivered < until)?.runId ?? runId;
-}
 
 /** What a run that is forked takes along. */
 export interface Prefix {
@@ -60,7 +27,9 @@ export function prefixBefore(
   source: { readonly id: string; readonly createdAt: number },
 ): Prefix | null {
   const life = presentLife(history);
-  const remembered = withoutOpenFailures(life);
+  const known = withoutOpenFailures(life);
+  const vacant = uniqueByName(known.filter(({ isVacant }) => isVacant === true));
+  const remembered = inPlaces(known, vacant);
   const keys = [from, requestKey("", from, 1)];
   const isIts = (event: RunEvent): boolean => meaningOf(event) !== null && keys.includes(event.name ?? "");
   // What has only failed, and would be tried again, is not remembered: there the code had come to it.
@@ -68,18 +37,21 @@ export function prefixBefore(
   if (first === undefined) return null;
   const ends = endsOfStarted(remembered, first.seq);
   const before = [
-    ...remembered.filter(({ seq, kind }) => seq < first.seq && !isAboutRun(kind)),
+    ...remembered.filter((event) => event.seq < first.seq && !isAboutRun(event)),
     ...ends.filter(({ seq }) => seq > first.seq),
   ];
   const answered = new Set(before.filter(isAnswer).map(requestOf));
   const begunAnew = new Set([...undoneSteps(life), ...unendedStarts(before, ends)]);
   const isKept = (event: RunEvent): boolean =>
     meaningOf(event) === null || (answered.has(requestOf(event)) && !begunAnew.has(requestOf(event)));
-  const kept = before.filter(isKept);
-  // What follows on something that begins anew is there for the code to come by, but not where the history says.
-  const hasGap = before.some((event) => begunAnew.has(requestOf(event)));
+  // A child that is started anew keeps the place of its start, where the code has come by it.
+  const unfilled = vacant.filter((event) => event.seq < first.seq && !remembered.some(isSameStart(event)));
+  const startedAnew = [...unfilled, ...before.filter((event) => isStart(event) && !isKept(event))];
+  const copied = [...before.filter(isKept), ...startedAnew].map(asRecorded).toSorted(bySeq);
+  // What follows on something that begins anew is there for the code to come by, but need not be.
+  const hasGap = startedAnew.length > 0 || before.some((event) => begunAnew.has(requestOf(event)));
   const boundary = hasGap ? Infinity : attemptBegan(life);
-  const delivered = kept.filter((event) => meaningOf(event)?.isAnswer === true).length;
+  const delivered = copied.filter((event) => meaningOf(event)?.isAnswer === true).length;
   const was = forkOf(life);
   const inherited = (was?.seeds ?? []).map(({ runId, until }) => ({
     runId,
@@ -87,14 +59,44 @@ export function prefixBefore(
   }));
   return {
     seq: first.seq,
-    earlier: kept.filter(({ seq }) => seq < boundary),
-    present: kept.filter(({ seq }) => seq >= boundary),
+    earlier: copied.filter(({ seq }) => seq < boundary),
+    present: copied.filter(({ seq }) => seq >= boundary),
     fork: {
       seq: first.seq,
       since: was?.since ?? source.createdAt,
       seeds: [...inherited, { runId: source.id, until: delivered }],
+      ...(startedAnew.length > 0 && { startedAnew: startedAnew.map(({ name }) => name ?? "") }),
     },
   };
+}
+
+/** As the code was given them: a start that took the place of an earlier one, there. */
+function inPlaces(history: readonly RunEvent[], vacant: readonly RunEvent[]): readonly RunEvent[] {
+  const others = history.filter(({ isVacant }) => isVacant !== true);
+  if (vacant.length === 0) return others;
+  const placed = others.map((event) => {
+    const place = isStart(event) ? vacant.find(isSameStart(event)) : undefined;
+    return place === undefined ? event : inPlaceOf(place, event);
+  });
+  return placed.toSorted(bySeq);
+}
+
+function asRecorded(event: RunEvent): RunEvent {
+  const { isVacant: _, ...recorded } = event;
+  return recorded;
+}
+
+function bySeq(a: RunEvent, b: RunEvent): number {
+  return a.seq - b.seq;
+}
+
+function isSameStart(start: RunEvent): (event: RunEvent) => boolean {
+  return (event) => isStart(event) && event.name === start.name;
+}
+
+/** The first of each. */
+function uniqueByName(events: readonly RunEvent[]): readonly RunEvent[] {
+  return [...new Map(events.toReversed().map((event) => [event.name, event])).values()];
 }
 
 /** What was undone has not been done; nor has what will be, by a run that is at it. */
@@ -148,11 +150,12 @@ function requestOf(event: RunEvent): string {
 }
 
 /** What happened to a run rather than in its code. */
-function isAboutRun(kind: EventKind): boolean {
-  switch (kind) {
-    case "cancel_requested":
+function isAboutRun(event: RunEvent): boolean {
+  switch (event.kind) {
     case "paused":
     case "resumed":
+      return isOrder(event);
+    case "cancel_requested":
     case "blocked":
     case "commit_lost":
     case "attempt_failed":
@@ -190,6 +193,6 @@ function isAboutRun(kind: EventKind): boolean {
     case "input_parsed":
       return false;
     default:
-      return kind satisfies never;
+      return event.kind satisfies never;
   }
 }

@@ -7,7 +7,7 @@ import { invalidOptions, type Fault } from "./option-problem.ts";
 /** Says what a value must be, as in "must be a function", or what is wrong inside of it; null where it is right. */
 export type Check = (value: unknown) => string | readonly Fault[] | null;
 
-type Checks = Readonly<Record<string, Check>>;
+export type Checks = Readonly<Record<string, Check>>;
 
 /** Values read from the options, each once; those that are `undefined` or not known are left out. */
 type Given = Readonly<Record<string, unknown>>;
@@ -24,6 +24,9 @@ interface MoreRules {
   readonly rules?: readonly Rule[];
 }
 
+const noRules: MoreRules = {};
+const none: readonly never[] = [];
+
 /**
  * Reads options, and refuses them if any is unknown, wrong or missing: all that is wrong is in one error. An option that is
  * `undefined` counts as not given. Answers a copy, so that what was checked is what is used.
@@ -31,18 +34,18 @@ interface MoreRules {
  * @throws {PawlError} `INVALID_OPTION` with `details.problems`
  */
 export function checkOptions<Options extends object>(
-  what: string,
+  what: string | (() => string),
   options: Options,
   checks: Checks,
-  more: MoreRules = {},
+  more: MoreRules = noRules,
 ): Options {
   const { faults, given } = examine(options, checks, more);
-  if (faults.length > 0) throw invalidOptions(what, faults);
+  if (faults.length > 0) throw invalidOptions(typeof what === "string" ? what : what(), faults);
   return given as Options;
 }
 
 /** A check of options inside of options. */
-export function checkNested(checks: Checks, more: MoreRules = {}): Check {
+export function checkNested(checks: Checks, more: MoreRules = noRules): Check {
   return (value) => {
     const { faults } = examine(value, checks, more);
     return faults.length === 0 ? null : faults;
@@ -66,39 +69,38 @@ interface Examined {
 }
 
 /** Options may come from anywhere, such as JSON: nothing in them is called, inherited or trusted to be readable. */
-function examine(options: unknown, checks: Checks, { required = [], rules = [] }: MoreRules): Examined {
+function examine(options: unknown, checks: Checks, { required = none, rules = none }: MoreRules): Examined {
   const faults: Fault[] = [];
   const given: Record<string, unknown> = {};
-  const wrong = new Set<string>();
-  const refuse = (fault: Fault): void => {
+  let wrong: Set<string> | null = null;
+  const refuse = (fault: Fault, option = fault.option): void => {
     faults.push(fault);
-    wrong.add(fault.option);
+    (wrong ??= new Set()).add(option);
   };
+
+  const isWrong = (option: string): boolean => wrong?.has(option) === true;
 
   const names = ownNames(options);
   if (typeof names === "string") return { faults: [{ kind: "wrong", option: "", fault: names }], given };
-  const known = Object.keys(checks);
   for (const option of names) {
     const check = Object.hasOwn(checks, option) ? checks[option] : undefined;
     if (check === undefined) {
-      refuse({ kind: "unknown", option, known });
+      refuse({ kind: "unknown", option, known: Object.keys(checks) });
       continue;
     }
     const read = readValue(options as object, option);
     if (read === null) refuse({ kind: "wrong", option, fault: "cannot be read" });
     else if (read.value !== undefined) {
       given[option] = read.value;
-      const found = faultsOf(option, attempt(check, read.value));
-      if (found.length > 0) wrong.add(option);
-      faults.push(...found);
+      for (const fault of faultsOf(option, attempt(check, read.value))) refuse(fault, option);
     }
   }
   for (const option of required) {
-    if (given[option] === undefined && !wrong.has(option))
+    if (given[option] === undefined && !isWrong(option))
       refuse({ kind: "wrong", option, fault: "must be given" });
   }
   for (const { of, check } of rules) {
-    const fault = of.some((option) => wrong.has(option)) ? null : check(given, names);
+    const fault = faults.length > 0 && of.some(isWrong) ? null : check(given, names);
     if (fault !== null) faults.push(fault);
   }
   return { faults, given };
@@ -116,7 +118,7 @@ function ownNames(options: unknown): readonly string[] | string {
 }
 
 /** Of any realm: its prototype is null, or the end of the chain. */
-function isPlain(value: object): boolean {
+export function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
@@ -140,7 +142,7 @@ function attempt(check: Check, value: unknown): ReturnType<Check> {
 
 /** What a check has found, as faults of this option. */
 function faultsOf(option: string, found: ReturnType<Check>): readonly Fault[] {
-  if (found === null) return [];
+  if (found === null) return none;
   if (typeof found === "string") return [{ kind: "wrong", option, fault: found }];
   return found.map((fault) => within(option, fault));
 }
@@ -210,6 +212,21 @@ export function checkList(item: Check, most: number): Check {
     if (value.length > most) return `must be a list of at most ${most}`;
     const faults = Array.from(value as readonly unknown[]).flatMap((each, index) =>
       faultsOf(String(index), attempt(item, each)),
+    );
+    return faults.length === 0 ? null : faults;
+  };
+}
+
+/**
+ * An object in which every key is a name, and every value is right.
+ * @param what its values are, as in `schemas`
+ */
+export function checkEach(item: Check, what: string): Check {
+  return (value) => {
+    if (typeof value !== "object" || value === null || Array.isArray(value))
+      return `must be an object of ${what}`;
+    const faults = Object.entries(value).flatMap(([name, each]) =>
+      faultsOf(name, nameFault(name) ?? attempt(item, each)),
     );
     return faults.length === 0 ? null : faults;
   };

@@ -1,12 +1,13 @@
 import type { EventKind, RunEvent } from "./event.ts";
-import { idsOf, isFailure, meaningOf, requestId } from "./fact.ts";
+import { idsOf, isFailure, leftOf, meaningOf, requestId } from "./fact.ts";
+import { withVacantStarts } from "./forked.ts";
 
 /**
  * A run that was redriven has forgotten what it was told to do in an earlier life, and what came of that, but not what it
  * had done, unless it was undone. One that was started anew has forgotten everything.
  */
 export function presentLife(history: readonly RunEvent[]): readonly RunEvent[] {
-  const remembered = history.slice(Math.max(0, history.findLastIndex(isStartedAnew)));
+  const remembered = withVacantStarts(history.slice(Math.max(0, history.findLastIndex(isStartedAnew))));
   const lastLife = remembered.findLastIndex(({ kind }) => kind === "redriven");
   if (lastLife < 0) return remembered;
   return [...withoutStops(remembered.slice(0, lastLife)), ...remembered.slice(lastLife)];
@@ -71,11 +72,11 @@ function withoutStops(past: readonly RunEvent[]): readonly RunEvent[] {
     setAside(last);
   }
   setAside(last);
-  return past.filter((event) => {
+  return past.flatMap((event) => {
     const id = idOf(event);
-    if (id === null) return !forgotten.has(event.kind);
-    if (event.seq <= (triedAgain.get(id) ?? 0)) return false;
-    return event.seq > (undone.get(id) ?? 0) || standing.has(event);
+    if (id === null) return forgotten.has(event.kind) ? [] : [event];
+    if (event.seq <= (triedAgain.get(id) ?? 0)) return leftOf(event);
+    return event.seq > (undone.get(id) ?? 0) || standing.has(event) ? [event] : [];
   });
 }
 

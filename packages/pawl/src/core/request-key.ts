@@ -11,7 +11,8 @@ export type Family =
   | "publish"
   | "update"
   | "answer"
-  | "stream";
+  | "stream"
+  | "pause";
 
 /**
  * A request's name in the history, readable and unambiguous:
@@ -22,9 +23,11 @@ export type Family =
  *     signal:shipped      a wait for a signal; so the timers of sleeps and of waits cannot be confused
  *     checkout            a child, by its workflow's name; its start and its end are one name in two families
  *     publish:progress    a value that is published under `progress`
+ *     charge//publish:progress   one that the step `charge` published with its result; no scope has an empty name
  *     update:setAddress   a wait for an update, its answer, and the scope of its handler
  *     stream:tokens       something that the code writes to a stream
  *     close:tokens        its closing
+ *     pause, pause#2      a pause that the code asked for
  *     orders/charge       inside the scope `orders`, which is written like a request: `orders#2/charge`
  *     and\/or             `\`, `/` and `#` that belong to a name are escaped
  */
@@ -34,10 +37,12 @@ export function requestKey(scope: string, name: string, occurrence: number): str
 }
 
 function escape(name: string): string {
-  return name.replace(/[\\/#]/g, String.raw`\$&`);
+  return /[\\/#]/.test(name) ? name.replace(/[\\/#]/g, String.raw`\$&`) : name;
 }
 
 export const sleepName = "sleep";
+
+export const pauseName = "pause";
 
 export function waitName(signal: string): string {
   return `signal:${signal}`;
@@ -49,6 +54,15 @@ export function updateName(update: string): `update:${string}` {
 
 export function publishName(key: string): string {
   return `publish:${key}`;
+}
+
+/** What a step publishes with its result: not asked for by itself, and so no request. */
+export function publishedWith(stepKey: string, key: string): string {
+  return requestKey(`${stepKey}/`, publishName(key), 1);
+}
+
+export function isPublishedWithStep(key: string): boolean {
+  return /^(?:(?:\\.|[^\\/])+\/)+\/(?:\\.|[^\\/])*$/.test(key);
 }
 
 export function streamName(stream: string): string {
@@ -75,6 +89,12 @@ function nameOf(key: string): string {
   return lastSegment(key)
     .replace(/^((?:\\.|[^\\#])*)#\d+$/, "$1")
     .replace(/\\(.)/g, "$1");
+}
+
+/** The name of the scope that all the others of this request are in, without occurrence and escapes; null: it is in none. */
+export function outermostScope(requestKey: string): string | null {
+  const [scope] = /^(?:\\.|[^\\/])*(?=\/)/.exec(requestKey) ?? [];
+  return scope === undefined ? null : nameOf(scope);
 }
 
 function lastSegment(key: string): string {

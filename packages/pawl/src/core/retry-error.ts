@@ -9,6 +9,15 @@ export class NonRetryableError extends Error {
   readonly retryable = false;
 }
 
+const finalMark = { value: false, writable: true, enumerable: true, configurable: true };
+
+/** The same error, marked as one that trying again would only bring again. One that cannot be marked is the cause of another. */
+export function asFinal(thrown: unknown): Error {
+  if (!(thrown instanceof Error)) return new NonRetryableError("Something was thrown.", { cause: thrown });
+  if (Reflect.defineProperty(thrown, "retryable", finalMark)) return thrown;
+  return new NonRetryableError(thrown.message, { cause: thrown });
+}
+
 const checkAfter: Check = (value) =>
   isDate(value) || checkDuration(value) === null
     ? null

@@ -4,8 +4,8 @@ import { byteLength } from "../core/name.ts";
 import type { Claim, ClaimRequest, ClaimedRun, Lane, Lease, Mark } from "../store/lease.ts";
 import { heldRun } from "./fence.ts";
 import { compareMarks, laneOf, moveToLease, numbersOf } from "./rooms.ts";
-import { runOf, type State } from "./state.ts";
-import { isOverdue } from "./workers.ts";
+import { runOf, type LeaseRoom, type Run, type State } from "./state.ts";
+import { keepWorker } from "./workers.ts";
 
 /** One answer carries no more than this of inputs. */
 const mostInputBytes = 8_000_000;
@@ -29,13 +29,7 @@ export function claimRuns(state: State, request: ClaimRequest): Claim {
     .sort((a, b) => compareMarks(a.mark, b.mark))
     .slice(0, limit);
 
-  // It rests no longer. What it holds now must not outlive it by more than its own lease.
-  const { leaseMs = worker.leaseMs } = request;
-  if (places.length > 0 && worker.leaseMs !== leaseMs) {
-    if (isOverdue(state, worker)) throw expired(request.workerId);
-    worker.heardAt = state.now();
-    worker.leaseMs = leaseMs;
-  }
+  if (places.length > 0 && !keepWorker(state, worker, request.leaseMs)) throw expired(request.workerId);
   let bytes = 0;
   const runs = places.map(({ mark, lane }): ClaimedRun => {
     const run = claimRun(state, request, lane, mark);
@@ -59,20 +53,26 @@ function claimRun(state: State, request: ClaimRequest, lane: Lane, mark: Mark): 
   if (run.room?.kind !== "ready") {
     throw new PawlError("INTERNAL", `Run ${run.id} is listed as ready but is not: please report this.`);
   }
-  const { told } = run.room;
   const now = state.now();
-  const numbers = { ...numbersOf(run.room), epoch: run.room.epoch + 1 };
-  moveToLease(state, run, {
-    ...numbers,
+  const lease = {
+    ...numbersOf(run.room),
+    epoch: run.room.epoch + 1,
     workerId: request.workerId,
     claimedAt: now,
     begunAt: request.begin && lane.crashLimit > 0 ? now : null,
     crashLimit: lane.crashLimit,
-    told,
-  });
+    told: run.room.told,
+    looks: 0,
+  };
+  moveToLease(state, run, lease);
+  return describeClaimed(run, lease, mark);
+}
+
+/** A run as its holder is told of it. */
+export function describeClaimed(run: Run, lease: Omit<LeaseRoom, "kind">, mark: Mark): ClaimedRun {
   return {
     runId: run.id,
-    epoch: numbers.epoch,
+    epoch: lease.epoch,
     workflow: run.workflow,
     version: run.version,
     queue: run.queue,
@@ -85,13 +85,13 @@ function claimRun(state: State, request: ClaimRequest, lane: Lane, mark: Mark): 
     isRaw: run.isRaw,
     tags: run.tags,
     retry: run.retry,
-    lastSeq: numbers.lastSeq,
-    attempt: numbers.attempt,
-    failures: numbers.failures,
-    told,
+    lastSeq: lease.lastSeq,
+    attempt: lease.attempt,
+    failures: lease.failures,
+    told: lease.told,
     createdAt: run.createdAt,
     deadlineAt: run.deadlineAt,
-    claimedAt: now,
+    claimedAt: lease.claimedAt,
     mark,
   };
 }

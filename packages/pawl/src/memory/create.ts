@@ -1,19 +1,26 @@
+import { firstEpoch, type ClaimedRun, type CreateHeldAnswer, type Holder } from "../store/lease.ts";
 import type { CreateAnswer, NewRun } from "../store/run-record.ts";
+import { describeClaimed } from "./claim.ts";
 import { compareMessages } from "./inbox.ts";
-import { earliest, moveToParked, moveToReady, newNumbers, startDueAt } from "./rooms.ts";
+import { earliest, moveToLease, moveToParked, moveToReady, newNumbers, startDueAt } from "./rooms.ts";
 import { isSameInput } from "./same-input.ts";
 import { SortedList } from "./sorted-list.ts";
 import { runOf, type Run, type State } from "./state.ts";
+import { keepWorker } from "./workers.ts";
 
-/** All of them, or none where one is in conflict. */
-export function createRuns(state: State, runs: readonly NewRun[]): readonly CreateAnswer[] {
+/** All of them, or none where one is in conflict. `holder`: holds them from their start. */
+export function createRuns(
+  state: State,
+  runs: readonly NewRun[],
+  holder: Holder | null = null,
+): readonly CreateAnswer[] {
   const byKey = new Map<string, NewRun>();
   const answers = runs.map((run) => judge(state, run, byKey));
   if (answers.some(({ kind }) => kind === "conflict")) {
     return answers.map((answer) => (answer.kind === "conflict" ? answer : { ...answer, kind: "withheld" }));
   }
   for (const [index, run] of runs.entries()) {
-    if (answers[index]?.kind === "created" && !state.runs.has(run.id)) addRun(state, run);
+    if (answers[index]?.kind === "created" && !state.runs.has(run.id)) addRun(state, run, holder);
   }
   return answers;
 }
@@ -46,7 +53,26 @@ export function listRun(state: State, run: Run): void {
   if (run.parentId !== null) state.runs.get(run.parentId)?.childIds.add(run.id);
 }
 
-function addRun(state: State, wanted: NewRun): void {
+/** It is created, whether or not somebody can hold it. */
+export function createHeld(state: State, run: NewRun, holder: Holder): CreateHeldAnswer {
+  const worker = state.workers.get(holder.workerId);
+  const isHoldable =
+    worker?.endedAt === null &&
+    !state.pausedQueues.has(run.queue) &&
+    keepWorker(state, worker, holder.leaseMs);
+  const [answer = { kind: "created", id: run.id }] = createRuns(state, [run], isHoldable ? holder : null);
+  return { ...answer, held: heldFromStart(state, run, holder) };
+}
+
+/** Also where an earlier try, whose answer was lost, was the one that counted. */
+function heldFromStart(state: State, { id, priority }: NewRun, { workerId }: Holder): ClaimedRun | null {
+  const run = state.runs.get(id);
+  if (run?.room?.kind !== "lease" || run.room.workerId !== workerId || run.room.epoch !== firstEpoch)
+    return null;
+  return describeClaimed(run, run.room, { priority, readyAt: run.createdAt, runId: id });
+}
+
+function addRun(state: State, wanted: NewRun, holder: Holder | null): void {
   const parent = wanted.parent === null ? undefined : state.runs.get(wanted.parent.id);
   const run: Run = {
     id: wanted.id,
@@ -83,7 +109,21 @@ function addRun(state: State, wanted: NewRun): void {
   };
   listRun(state, run);
 
-  if (wanted.startAt !== null && wanted.startAt > state.now()) {
+  const hasExpired = (earliest(run.expiresAt, run.deadlineAt) ?? Infinity) <= state.now();
+  if (holder !== null && !hasExpired && (run.startAt ?? 0) <= state.now()) {
+    const { workerId, crashLimit } = holder;
+    const now = state.now();
+    const numbers = { ...newNumbers, epoch: firstEpoch };
+    moveToLease(state, run, {
+      ...numbers,
+      workerId,
+      claimedAt: now,
+      begunAt: now,
+      crashLimit,
+      told: false,
+      looks: 0,
+    });
+  } else if (wanted.startAt !== null && wanted.startAt > state.now()) {
     moveToParked(state, run, newNumbers, {
       reason: "delayed",
       dueAt: startDueAt(run),

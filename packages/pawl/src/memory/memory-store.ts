@@ -4,7 +4,7 @@ import type { StoreSnapshot } from "../store/snapshot.ts";
 import type { Store } from "../store/store.ts";
 import { begin, claimRuns } from "./claim.ts";
 import { redrive, reschedule, terminate } from "./control.ts";
-import { createRuns } from "./create.ts";
+import { createHeld, createRuns } from "./create.ts";
 import { end, release } from "./end.ts";
 import { fork } from "./fork.ts";
 import { createHintBox, type Deliver } from "./hint-box.ts";
@@ -14,6 +14,7 @@ import {
   getEnds,
   getRun,
   listAttempts,
+  listChildren,
   listPatches,
   listRuns,
   loadHistory,
@@ -66,10 +67,11 @@ export function storeOf(state: State): MemoryStore {
     now: () => transition(() => state.now()),
     upMs: () => Promise.resolve(0),
     createRuns: (runs) => transition(() => createRuns(state, runs)),
+    createHeld: (run, holder) => transition(() => createHeld(state, run, holder)),
     claimRuns: (request) => transition(() => claimRuns(state, request)),
     begin: (lease) => transition(() => begin(state, lease)),
     record: (recording) => transition(() => record(state, recording)),
-    readInbox: (lease) => transition(() => readInbox(state, lease)),
+    readInbox: (look) => transition(() => readInbox(state, look)),
     park: (parking) => transition(() => park(state, parking)),
     end: (ending) => transition(() => end(state, ending)),
     release: (lease) => transition(() => release(state, lease)),
@@ -91,6 +93,7 @@ export function storeOf(state: State): MemoryStore {
     findKey: (key) => transition(() => state.keys.get(key) ?? null),
     countRuns: () => transition(() => countRuns(state)),
     readBacklog: (most) => transition(() => readBacklog(state, most)),
+    listChildren: (runId, after, limit) => transition(() => listChildren(state, runId, after, limit)),
     listAttempts: (runId) => transition(() => listAttempts(state, runId)),
     listPatches: (workflow, version) => transition(() => listPatches(state, workflow, version)),
     loadHistory: (runId, afterSeq) => transition(() => loadHistory(state, runId, afterSeq)),

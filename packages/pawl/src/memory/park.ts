@@ -2,7 +2,7 @@ import { LeaseLostError } from "../core/error.ts";
 import type { ParkAnswer, Parking } from "../store/lease.ts";
 import { heldRun } from "./fence.ts";
 import { isTold, unreadMessages } from "./inbox.ts";
-import { write } from "./record.ts";
+import { noteLook, write } from "./record.ts";
 import { moveToParked } from "./rooms.ts";
 import type { LeaseRoom, Run, State } from "./state.ts";
 import { wake } from "./wake.ts";
@@ -17,8 +17,8 @@ export function park(state: State, parking: Parking): ParkAnswer {
 
   const hasNews = isTold(run, parking.wants);
   if (hasNews && !parking.attemptFailed) {
-    room.told = false;
-    return { ...answer, told: false, outcome: "told", messages: unreadMessages(run) };
+    noteLook(room, parking.look);
+    return { ...answer, told: room.told, outcome: "told", messages: unreadMessages(run) };
   }
   const dueAt = earliestDue(parking, timers.values(), now);
   if (dueAt !== null && dueAt <= now && goesOnWhenDue(parking)) {

@@ -6,6 +6,7 @@ import { endStatuses, liveStatuses, statusOfParked, type RunStatus } from "../co
 import type {
   AttemptRecord,
   Backlog,
+  ChildRecord,
   FoundEnd,
   PatchUse,
   RunCount,
@@ -148,6 +149,23 @@ export function listAttempts(state: State, runId: RunId): readonly AttemptRecord
       pid: worker?.asRegistered.pid ?? null,
     };
   });
+}
+
+export function listChildren(
+  state: State,
+  runId: RunId,
+  after: RunId | null,
+  limit: number,
+): readonly ChildRecord[] {
+  const ids = [...(state.runs.get(runId)?.childIds ?? [])].filter((id) => after === null || id > after);
+  return ids
+    .sort(compareText)
+    .slice(0, limit)
+    .map((id) => {
+      const run = runOf(state, id);
+      const { status, epoch, createdAt, endedAt, error } = recordOf(run);
+      return { id, request: run.parentRequest ?? "", status, epoch, createdAt, endedAt, error };
+    });
 }
 
 export function loadHistory(state: State, runId: RunId, afterSeq: number): readonly RunEvent[] {

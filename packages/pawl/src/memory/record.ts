@@ -1,11 +1,11 @@
 import type { RunEvent } from "../core/event.ts";
-import type { Lease, NewEvent, RecordAnswer, Recording } from "../store/lease.ts";
+import type { Look, NewEvent, RecordAnswer, Recording } from "../store/lease.ts";
 import type { Message } from "../store/message.ts";
 import { createRuns } from "./create.ts";
 import { heldRun } from "./fence.ts";
 import { answerMessage, takeMessage, unreadMessages } from "./inbox.ts";
 import { writeStreams } from "./showing.ts";
-import type { Run, State } from "./state.ts";
+import type { LeaseRoom, Run, State } from "./state.ts";
 
 export function record(state: State, recording: Recording): RecordAnswer {
   const { run, room } = heldRun(state, recording.lease);
@@ -59,8 +59,15 @@ function finishesAttempt({ kind }: NewEvent): boolean {
   return ["completed", "failed", "cancelled", "timed_out", "attempt_failed"].includes(kind);
 }
 
-export function readInbox(state: State, lease: Lease): readonly Message[] {
+export function readInbox(state: State, { lease, look }: Look): readonly Message[] {
   const { run, room } = heldRun(state, lease);
-  room.told = false;
+  noteLook(room, look);
   return unreadMessages(run);
+}
+
+/** The holder sees all that is there. A try that comes late may be seen by nobody. */
+export function noteLook(room: LeaseRoom, look: number): void {
+  if (look <= room.looks) return;
+  room.looks = look;
+  room.told = false;
 }

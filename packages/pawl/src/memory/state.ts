@@ -36,6 +36,8 @@ export interface LeaseRoom extends Numbers {
   begunAt: number | null;
   readonly crashLimit: number;
   told: boolean;
+  /** The holder's last look. */
+  looks: number;
 }
 
 export interface ParkedRoom extends Numbers {

@@ -106,6 +106,15 @@ export function listWorkers(state: State, { endedWithinMs, limit }: WorkerFilter
     });
 }
 
+/** It rests no longer: what it holds now must not outlive it by more than its own lease. False: it was not heard in time. */
+export function keepWorker(state: State, worker: Worker, leaseMs = worker.leaseMs): boolean {
+  if (worker.leaseMs === leaseMs) return true;
+  if (isOverdue(state, worker)) return false;
+  worker.heardAt = state.now();
+  worker.leaseMs = leaseMs;
+  return true;
+}
+
 export function isOverdue(state: State, worker: Worker): boolean {
   return worker.heardAt <= state.now() - worker.leaseMs;
 }

@@ -5,8 +5,11 @@ import { classifyFailure, translateError } from "./sql-error.ts";
 export interface GroupCommitOptions<Item, Answer> {
   /** For errors and logs. */
   readonly name: string;
-  /** Carries out all of these in one call and answers each, in order. Rejects with what the driver threw. */
-  send(items: readonly Item[]): Promise<readonly Answer[]>;
+  /**
+   * Carries out all of these in one call and answers each, in order: with an error where that one cannot be carried out. Rejects
+   * with what the driver threw.
+   */
+  send(items: readonly Item[]): Promise<readonly (Answer | PawlError)[]>;
   /** About how many bytes an item adds to the call. */
   sizeOf(item: Item): number;
   readonly maxItems: number;
@@ -15,6 +18,8 @@ export interface GroupCommitOptions<Item, Answer> {
   readonly maxUnanswered: number;
   /** How long an item that others block is tried again, alone. */
   readonly blockedForMs: number;
+  /** So many calls may be out at once. Default: one. */
+  readonly flights?: number;
   /** Waits before a blocked item's next try. */
   pause(ms: number): Promise<void>;
 }
@@ -26,52 +31,68 @@ interface Entry<Item, Answer> {
   reject(error: PawlError): void;
 }
 
+/** So many items are worth a call of their own beside another. */
+const leastShare = 8;
+
 /**
  * Merges concurrent calls of one kind: while a call is in flight, what arrives gathers, and goes out together when it
- * returns. No timer: a call that comes alone goes out at the end of the current turn. When an item makes its call fail,
- * or somebody blocks it, the items of that call are tried again beside the next calls, and fail or wait one by one.
+ * returns. No timer: a call that comes alone goes out at the end of the current turn. Where several calls may be out at once,
+ * one goes beside another once it carries as much, and many items that wait share out: so the database works on one half
+ * of them while this process works on the other. When an item makes its call fail, or somebody blocks it, the items of that
+ * call are tried again beside the next calls, and fail or wait one by one.
  */
 export function createGroupCommit<Item, Answer>(
   options: GroupCommitOptions<Item, Answer>,
 ): (item: Item) => Promise<Answer> {
+  const { flights = 1 } = options;
   let waiting: Entry<Item, Answer>[] = [];
   let isScheduled = false;
-  let isInFlight = false;
+  /** How many items each call carries that is out. */
+  const out: number[] = [];
   let unanswered = 0;
   const heldBack: (() => void)[] = [];
   const tryAside = createSideLane<Entry<Item, Answer>>({
     attempt,
-    giveUp: (entry, error) => entry.reject(translateError(error, options.name)),
+    giveUp: (entry, error) => refuse(entry, translateError(error, options.name)),
     blockedForMs: options.blockedForMs,
     pause: (ms) => options.pause(ms),
   });
 
   function schedule(): void {
-    if (isScheduled || isInFlight || waiting.length === 0) return;
+    if (isScheduled || !mayFly()) return;
     isScheduled = true;
     setImmediate(() => {
       isScheduled = false;
       void fly();
+      schedule();
     });
+  }
+
+  /** A call that is small beside those which are out waits for one of them: what that brings goes with it. */
+  function mayFly(): boolean {
+    if (waiting.length === 0 || out.length >= flights) return false;
+    return out.length === 0 || waiting.length >= Math.min(Math.max(leastShare, ...out), options.maxItems);
   }
 
   async function fly(): Promise<void> {
     const batch = takeBatch();
-    isInFlight = true;
+    out.push(batch.length);
     try {
       const error = await attempt(batch);
       if (error !== null) tryAside(batch);
     } finally {
-      isInFlight = false;
+      out.splice(out.indexOf(batch.length), 1);
       schedule();
     }
   }
 
   function takeBatch(): readonly Entry<Item, Answer>[] {
+    const share = Math.max(leastShare, Math.ceil(waiting.length / (flights - out.length)));
+    const most = Math.min(share, options.maxItems);
     let bytes = 0;
     let count = 0;
     for (const entry of waiting) {
-      if (count === options.maxItems || (count > 0 && bytes + entry.bytes > options.maxBytes)) break;
+      if (count === most || (count > 0 && bytes + entry.bytes > options.maxBytes)) break;
       bytes += entry.bytes;
       count++;
     }
@@ -90,12 +111,22 @@ export function createGroupCommit<Item, Answer>(
           `${options.name} answered ${answers.length} of ${batch.length}. Please report this.`,
         );
       }
-      for (const [index, entry] of batch.entries()) entry.resolve(answers[index] as Answer);
+      for (const [index, entry] of batch.entries()) {
+        leave();
+        const answer = answers[index] as Answer | PawlError;
+        if (answer instanceof PawlError) entry.reject(answer);
+        else entry.resolve(answer);
+      }
     } catch (error) {
       if (classifyFailure(error) === "item") return error;
-      for (const entry of batch) entry.reject(translateError(error, options.name));
+      for (const entry of batch) refuse(entry, translateError(error, options.name));
     }
     return null;
+  }
+
+  function refuse(entry: Entry<Item, Answer>, error: PawlError): void {
+    leave();
+    entry.reject(error);
   }
 
   /** Hands the place of an answered item to whoever has waited longest for one. */
@@ -105,12 +136,16 @@ export function createGroupCommit<Item, Answer>(
     else admit();
   }
 
-  return async (item) => {
-    if (unanswered >= options.maxUnanswered) await new Promise<void>((admit) => heldBack.push(admit));
-    else unanswered++;
-    return new Promise<Answer>((resolve, reject) => {
+  const enter = (item: Item): Promise<Answer> =>
+    new Promise((resolve, reject) => {
       waiting.push({ item, bytes: options.sizeOf(item), resolve, reject });
       schedule();
-    }).finally(leave);
+    });
+
+  return (item) => {
+    if (unanswered >= options.maxUnanswered)
+      return new Promise<void>((admit) => heldBack.push(admit)).then(() => enter(item));
+    unanswered++;
+    return enter(item);
   };
 }

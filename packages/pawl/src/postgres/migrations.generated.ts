@@ -153,6 +153,7 @@ create table {schema}.lease (
   crash_limit     smallint    not null,
   shard           smallint    not null,
   told            boolean     not null,
+  looks           integer     not null default 0,  -- the holder's last look: a try of it that comes later is seen by nobody
   primary key (run_id, shard)
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 
@@ -342,8 +343,9 @@ create table {schema}.audit (
 -- they were found are reached by their ctid. See docs/decisions/0004-plans.md.
 
 -- Inserts runs and puts each into its first room. An id that exists is left alone, so the call is safe to repeat.
--- Locks: only what it inserts. p_skip: ids to leave out.
-create function {schema}.put_runs_v1(p_shard smallint, p_now timestamptz, p_runs json, p_skip uuid[])
+-- Locks: only what it inserts. p_skip: ids to leave out. p_holder: a worker that holds those which it could claim now, or null.
+create function {schema}.put_runs_v1(p_shard smallint, p_now timestamptz, p_runs json, p_skip uuid[],
+                                     p_holder uuid, p_crash_limit smallint)
 returns void
 language plpgsql
 as $$
@@ -370,7 +372,11 @@ begin
         offset 0) parent on true
      where p_skip is null or n.id <> all (p_skip)
     on conflict (shard, id) do nothing
-    returning id, queue, workflow, version, priority, least(expires_at, deadline_at) as expires_at, start_at, tags
+    returning id, queue, workflow, version, priority, least(expires_at, deadline_at) as expires_at, start_at, tags,
+              p_holder is not null and (start_at > p_now) is not true
+                and (least(expires_at, deadline_at) <= p_now) is not true
+                and not exists (select 1 from {schema}.queue q
+                                 where q.name = run.queue and q.paused_at is not null offset 0) as is_held
   ), tagged as (
     insert into {schema}.tag (shard, run_id, tag)
     select p_shard, b.id, t
@@ -388,8 +394,14 @@ begin
                                 failures, crashes, suspicion, told, queue, workflow)
     select p_shard, b.id, p_now, b.expires_at, 0, 0, 1, b.priority, b.version, 0, 0, 0, false, b.queue, b.workflow
       from born b
-     where b.start_at is null or b.start_at <= p_now
+     where not b.is_held and (b.start_at is null or b.start_at <= p_now)
     returning queue
+  ), held as (
+    insert into {schema}.lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
+                                crashes, suspicion, crash_limit, told)
+    select p_shard, b.id, p_holder, p_now, p_now, 1, 0, 1, 0, 0, 0, p_crash_limit, false
+      from born b
+     where b.is_held
   )
   select array_agg(distinct r.queue) into v_queues from now_ready r;
 
@@ -423,17 +435,64 @@ begin
 end
 $$;
 
--- Creates runs. Answers as start_runs does.
-create function {schema}.create_runs_v1(p_shard smallint, p_runs json, p_keyed boolean, p_whole boolean)
-returns table (run_id uuid, outcome text, owner_id uuid)
+-- Creates runs. Answers as start_runs does, and last, once more, those that p_holder now holds, with the time since when. It does
+-- not where it could not claim them now, or has ended.
+-- Locks: as start_runs, and p_holder's row as claim_runs does.
+create function {schema}.create_runs_v1(p_shard smallint, p_runs json, p_keyed boolean, p_whole boolean,
+                                        p_holder uuid, p_crash_limit smallint, p_lease_ms integer)
+returns table (run_id uuid, outcome text, owner_id uuid, held_ms float8, told boolean)
 language plpgsql
 set search_path = pg_catalog
 set lock_timeout = '250ms'
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
+#variable_conflict use_column
+declare
+  v_holder uuid;
 begin
-  return query select s.run_id, s.outcome, s.owner_id from {schema}.start_runs_v1(p_shard, p_runs, p_keyed, p_whole) s;
+  if p_holder is not null
+     and exists (select 1 from json_to_recordset(p_runs) as n (queue text)
+                  where not exists (select 1 from {schema}.queue q
+                                     where q.name = n.queue and q.paused_at is not null offset 0))
+     and {schema}.keep_worker_v1(p_holder, {clock}, p_lease_ms) then
+    v_holder := p_holder;
+  end if;
+
+  return query
+  select s.run_id, s.outcome, s.owner_id, null::float8, null::boolean
+    from {schema}.start_runs_v1(p_shard, p_runs, p_keyed, p_whole, v_holder, p_crash_limit) s;
+
+  -- An earlier try, whose answer was lost, may have been the one that counted.
+  if p_holder is not null then
+    return query
+    select l.run_id, 'created', l.run_id, floor(extract(epoch from l.claimed_at) * 1000)::float8, l.told
+      from {schema}.lease l
+     where l.shard = p_shard and l.run_id = any (array(select n.id from json_to_recordset(p_runs) as n (id uuid)))
+       and (l.worker_id = p_holder) is true and l.epoch = 1;
+  end if;
+end
+$$;
+
+-- Makes sure that a worker which is about to hold something lives until that is done, with its lease while it holds something:
+-- one that rests has another. False: it has ended.
+-- Locks: the worker's row (key share: a sweep that ends it waits or skips). Index: worker_pkey.
+create function {schema}.keep_worker_v1(p_worker uuid, p_now timestamptz, p_lease_ms integer)
+returns boolean
+language plpgsql
+as $$
+declare
+  v_lease_ms integer;
+begin
+  select w.lease_ms into v_lease_ms from {schema}.worker w where w.id = p_worker and w.ended_at is null for key share;
+  -- It rests no longer. What it holds now must not outlive it by more than its own lease.
+  if v_lease_ms <> p_lease_ms then
+    update {schema}.worker w
+       set heard_at = p_now, lease_ms = p_lease_ms
+     where w.id = p_worker and w.ended_at is null
+       and w.heard_at > p_now - w.lease_ms * interval '1 millisecond';
+  end if;
+  return found;
 end
 $$;
 
@@ -442,7 +501,9 @@ $$;
 -- Locks: the keys it inserts, in their order; waits for a key that another open transaction is inserting.
 -- Index: key_pkey. The look at taken keys is a statement of its own, so it sees what was committed while we waited.
 -- Its settings are its callers': a batch of ours does not wait long for a key, a caller's transaction does.
-create function {schema}.start_runs_v1(p_shard smallint, p_runs json, p_keyed boolean, p_whole boolean)
+-- p_holder, p_crash_limit: as for put_runs.
+create function {schema}.start_runs_v1(p_shard smallint, p_runs json, p_keyed boolean, p_whole boolean,
+                                       p_holder uuid, p_crash_limit smallint)
 returns table (run_id uuid, outcome text, owner_id uuid)
 language plpgsql
 as $$
@@ -453,7 +514,7 @@ declare
   v_skip uuid[];
 begin
   if not p_keyed then
-    perform {schema}.put_runs_v1(p_shard, v_now, p_runs, null);
+    perform {schema}.put_runs_v1(p_shard, v_now, p_runs, null, p_holder, p_crash_limit);
     return;
   end if;
 
@@ -499,7 +560,7 @@ begin
   return query
   select a.id, a.outcome, case when a.outcome = 'created' then a.id else a.owner end
     from json_to_recordset(v_answers) a (id uuid, owner uuid, outcome text);
-  perform {schema}.put_runs_v1(p_shard, v_now, p_runs, v_skip);
+  perform {schema}.put_runs_v1(p_shard, v_now, p_runs, v_skip, p_holder, p_crash_limit);
 end
 $$;
 
@@ -524,8 +585,7 @@ $$;
 -- First peeks without locking, so that an empty look takes no transaction id, and shares the limit out
 -- over the lanes by priority and age; then locks just that many rows in each, skipping rows that others hold. The second
 -- look begins where the first one found something: rows claimed before are dead, but not free to step over.
--- Locks: the worker's row (key share: a sweep that ends it waits or skips), then ready rows (skip locked). p_lease_ms: the
--- worker's lease while it holds something; one that rests has another until now.
+-- Locks: the worker's row as keep_worker does, then ready rows (skip locked). p_lease_ms: as for keep_worker.
 -- Index: ready_claim, ready_suspect, run_pkey.
 -- An answer carries inputs up to some bytes together, in no order; what is left out its holder asks for by itself. Their
 -- sizes are known without reading them.
@@ -556,7 +616,7 @@ declare
   v_run_ids uuid[];
   v_quotas integer[];
   v_suspects_waiting boolean;
-  v_lease_ms integer;
+  v_is_alive boolean;
 begin
   -- The first claimable row of each lane, and whether suspects wait in it.
   select array_agg(l.lane) filter (where f.run_id is not null),
@@ -587,18 +647,11 @@ begin
    where not exists (select 1 from {schema}.queue q where q.name = l.queue and q.paused_at is not null offset 0);
 
   if v_lanes is null then
-    perform 1 from {schema}.worker w where w.id = p_worker and w.ended_at is null;
+    v_is_alive := exists (select 1 from {schema}.worker w where w.id = p_worker and w.ended_at is null);
   else
-    select w.lease_ms into v_lease_ms from {schema}.worker w where w.id = p_worker and w.ended_at is null for key share;
-    -- It rests no longer. What it holds now must not outlive it by more than its own lease.
-    if v_lease_ms <> p_lease_ms then
-      update {schema}.worker w
-         set heard_at = v_now, lease_ms = p_lease_ms
-       where w.id = p_worker and w.ended_at is null
-         and w.heard_at > v_now - w.lease_ms * interval '1 millisecond';
-    end if;
+    v_is_alive := {schema}.keep_worker_v1(p_worker, v_now, p_lease_ms);
   end if;
-  if not found then
+  if not v_is_alive then
     raise exception 'worker % has expired', p_worker using errcode = 'PW001';
   end if;
 
@@ -693,7 +746,8 @@ begin
 end
 $$;
 
--- Marks a run that was claimed without beginning as begun. Fenced. Locks: its lease row. Index: lease_pkey.
+-- Marks a run that was claimed without beginning as begun. Fenced: answers those whose lease is lost. Locks: its lease row.
+-- Index: lease_pkey.
 create function {schema}.begin_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
 returns table (run_id uuid)
 language plpgsql
@@ -710,7 +764,7 @@ begin
      set began_at = {clock}
    where l.shard = p_shard and l.run_id = any (v_held) and l.began_at is null;
 
-  return query select h from unnest(v_held) h;
+  return query select l from unnest({schema}.lost_runs_v1(p_runs, v_held)) l;
 end
 $$;
 `,
@@ -1125,20 +1179,28 @@ $$;
     sql: `-- What a holder does with its run. Every function locks the lease rows first and acts only on those that still match.
 
 -- Locks the leases that match (run, epoch, worker), in id order, and answers their runs. \`is true\` keeps the planner from
--- reaching them through lease_worker, where every lease of the worker matches.
+-- reaching them through lease_worker, where every lease of the worker matches. Callers name runs in id order: most often what is
+-- found is what they name, and nothing need be looked for in it.
 create function {schema}.lock_leases_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
 returns uuid[]
 language plpgsql
 as $$
+declare
+  v_runs uuid[];
+  v_epochs integer[];
 begin
+  select array_agg(l.run_id), array_agg(l.epoch) into v_runs, v_epochs
+    from (select l.run_id, l.epoch
+            from {schema}.lease l
+           where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true
+           order by l.run_id
+             for update) l;
+  if v_runs = p_runs and v_epochs = p_epochs then
+    return p_runs;
+  end if;
   return array(
     select h.run_id
-      from (select l.run_id, l.epoch
-              from (select l.run_id, l.epoch
-                      from {schema}.lease l
-                     where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true
-                     order by l.run_id
-                       for update) l
+      from (select l.run_id, l.epoch from unnest(v_runs, v_epochs) l (run_id, epoch)
             intersect
             select i.run_id, i.epoch from unnest(p_runs, p_epochs) i (run_id, epoch)) h);
 end
@@ -1202,7 +1264,8 @@ end
 $$;
 
 -- Appends facts to held runs and creates the children they speak of.
--- Answers one row a held run (seq null), and one row a timer set here with its due time. A run without a row has lost its lease.
+-- Answers the time in a row of its own (run_id null), one row a run that has lost its lease (told null), one a run that was told
+-- something, and one a timer set here with its due time.
 -- Locks: lease rows, in id order. Index: lease_pkey, event_pkey.
 create function {schema}.record_events_v1(
   p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_children json, p_written json,
@@ -1231,13 +1294,17 @@ begin
     perform {schema}.write_streams_v1(p_shard, v_now, p_written, v_lost);
   end if;
 
+  return query select null::uuid, null::boolean, null::integer, null::float8, v_now_ms;
+  if v_lost is not null then
+    return query select l, null::boolean, null::integer, null::float8, null::float8 from unnest(v_lost) l;
+  end if;
   return query
-  select l.run_id, l.told, null::integer, null::float8, v_now_ms
+  select l.run_id, true, null::integer, null::float8, null::float8
     from {schema}.lease l
-   where l.shard = p_shard and l.run_id = any (v_held);
+   where l.shard = p_shard and l.run_id = any (v_held) and l.told;
   if e_delay_ms is not null or e_due_ms is not null then
     return query
-    select e.run_id, null::boolean, e.seq, floor(extract(epoch from e.due_at) * 1000)::float8, v_now_ms
+    select e.run_id, null::boolean, e.seq, floor(extract(epoch from e.due_at) * 1000)::float8, null::float8
       from unnest(e_runs, e_seqs, e_kinds) n (run_id, seq, kind)
      cross join lateral (
        select e.run_id, e.seq, e.due_at
@@ -1262,13 +1329,34 @@ begin
       from json_to_recordset(p_children) as n (id uuid, parent_id uuid)
      where n.parent_id = any (p_lost);
   end if;
-  perform {schema}.put_runs_v1(p_shard, p_now, p_children, v_skip);
+  perform {schema}.put_runs_v1(p_shard, p_now, p_children, v_skip, null, null);
+end
+$$;
+
+-- Clears told, for the holder sees all that is there. Only at the first try of a look that arrives: one that comes later may
+-- be seen by nobody, and what came in between would not be told.
+create function {schema}.note_looks_v1(p_shard smallint, p_held uuid[], p_runs uuid[], p_looks integer[])
+returns void
+language plpgsql
+as $$
+begin
+  with looking as materialized (
+    select l.place, i.look
+      from unnest(p_runs, p_looks) i (run_id, look)
+     cross join lateral (
+       select l.ctid as place
+         from {schema}.lease l
+        where l.shard = p_shard and l.run_id = i.run_id and l.looks < i.look
+       offset 0) l
+     where i.run_id = any (p_held)
+  )
+  update {schema}.lease l set told = false, looks = i.look from looking i where l.ctid = i.place;
 end
 $$;
 
 -- All unread messages of held runs, oldest first, and clears told. Answers a first row (message_id null) for each held run.
 -- Locks: lease rows, in id order. Index: lease_pkey, inbox_unread.
-create function {schema}.read_inbox_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
+create function {schema}.read_inbox_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_looks integer[])
 returns table (run_id uuid, message_id uuid, topic text, name text, data text, notes text, sent_ms float8, sent_to uuid)
 language plpgsql
 set search_path = pg_catalog
@@ -1280,7 +1368,7 @@ as $$
 declare
   v_held uuid[] := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
 begin
-  update {schema}.lease l set told = false where l.shard = p_shard and l.run_id = any (v_held) and l.told;
+  perform {schema}.note_looks_v1(p_shard, v_held, p_runs, p_looks);
 
   return query select h, null::uuid, null, null, null, null, null::float8, null::uuid from unnest(v_held) h;
   return query
@@ -1297,8 +1385,8 @@ $$;
 -- Answers one row a held run (outcome), one a timer set (seq, due_ms), and with 'told' one an unread message.
 -- Locks: run rows, then lease rows, each in id order. Index: run_pkey, lease_pkey, inbox_unread.
 create function {schema}.park_runs_v1(
-  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_last_seqs integer[], p_reasons text[],
-  p_due_ms float8[], p_delay_ms float8[], p_wants text[], p_failed boolean[], p_children json, p_written json,
+  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_looks integer[], p_last_seqs integer[],
+  p_reasons text[], p_due_ms float8[], p_delay_ms float8[], p_wants text[], p_failed boolean[], p_children json, p_written json,
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
   e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
 returns table (run_id uuid, outcome text, told boolean, seq integer, due_ms float8, now_ms float8,
@@ -1377,7 +1465,7 @@ begin
                     and m.topic = any (i.wants::text[])
                  offset 0);
   if v_told is not null then
-    update {schema}.lease l set told = false where l.shard = p_shard and l.run_id = any (v_told) and l.told;
+    perform {schema}.note_looks_v1(p_shard, v_told, p_runs, p_looks);
   end if;
 
   with parking as materialized (
@@ -1444,7 +1532,7 @@ $$;
 
 -- Ends held runs: facts, result, the parent's message and wake-up, a cancel for the children of what was stopped or failed;
 -- p_next: the runs that go on from them, see continue_runs_v1.
--- Answers the runs ended; one without a row has lost its lease. Fails with 40001 if it must be tried again.
+-- Answers the runs that were not ended, for their lease is lost. Fails with 40001 if it must be tried again.
 -- Locks: run rows of these runs, their parents and stopped children, then lease rows of all of them, each in id order.
 -- Index: run_pkey, run_parent, lease_pkey, event_pkey.
 create function {schema}.end_runs_v1(
@@ -1531,7 +1619,7 @@ begin
   end if;
   perform {schema}.wake_runs_v1(p_shard, v_now, v_parents || v_next);
 
-  return query select h from unnest(v_held) h;
+  return query select l from unnest(v_lost) l;
 end
 $$;
 
@@ -1588,7 +1676,7 @@ begin
 end
 $$;
 
--- Gives held runs back as they are. told is set, so that nothing said meanwhile is overlooked.
+-- Gives held runs back as they are, and answers those that are not: their lease is lost. told is set, so that nothing said meanwhile is overlooked.
 -- Locks: lease rows, in id order. Index: lease_pkey.
 create function {schema}.release_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
 returns table (run_id uuid)
@@ -1603,7 +1691,7 @@ declare
   v_held uuid[] := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
 begin
   perform {schema}.return_leases_v1(p_shard, {clock}, v_held);
-  return query select h from unnest(v_held) h;
+  return query select l from unnest({schema}.lost_runs_v1(p_runs, v_held)) l;
 end
 $$;
 
@@ -2831,6 +2919,37 @@ begin
 end
 $$;
 
+-- The beginnings of several runs' histories, each up to some bytes and one fact more; place: which of the runs, from 1. For runs that
+-- are known to be short: most histories are, and many are loaded at once when many runs wake. Index: event_pkey.
+create function {schema}.load_short_histories_v1(p_shard smallint, p_runs uuid[], p_after_seqs integer[])
+returns table (place integer, seq integer, kind text, name text, attempt integer, data text, notes text,
+               at_ms float8, began_ms float8, due_ms float8, worker_id uuid, format smallint)
+language plpgsql stable
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select p.place::integer, e.seq, e.kind, e.name, e.attempt, e.data::text, e.notes::text,
+         floor(round(date_part('epoch', e.at) * 1e6) / 1e3),
+         floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3),
+         floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3),
+         e.worker_id, e.format
+    from unnest(p_runs, p_after_seqs) with ordinality p (run_id, after_seq, place)
+   cross join lateral (
+     select e.*, sum(coalesce(octet_length(e.data::text), 0) + coalesce(octet_length(e.notes::text), 0))
+                   over (order by e.seq rows between unbounded preceding and 1 preceding) as bytes_before
+       from {schema}.event e
+      where e.shard = p_shard and e.run_id = p.run_id and e.seq > p.after_seq
+     offset 0) e
+   where (e.bytes_before >= 64000) is not true
+   order by p.place, e.seq;
+end
+$$;
+
 -- How runs ended, for those who wait; status is null while one lives. chain_end: of a run that went on as another, the one at
 -- the end of its chain. Index: run_pkey, run_chain.
 create function {schema}.read_ends_v1(p_shard smallint, p_runs uuid[])
@@ -3464,7 +3583,7 @@ set enable_seqscan = off
 as $$
 begin
   return (select coalesce(json_agg(json_build_object('run_id', c.run_id, 'outcome', c.outcome, 'owner_id', c.owner_id)), '[]')
-            from {schema}.start_runs_v1(p_shard, p_runs, true, json_array_length(p_runs) > 1) c);
+            from {schema}.start_runs_v1(p_shard, p_runs, true, json_array_length(p_runs) > 1, null, null) c);
 end
 $$;
 
@@ -3625,7 +3744,7 @@ begin
   select c.outcome, c.owner_id into v_outcome, v_owner
     from {schema}.start_runs_v1(v_shard, json_build_array({schema}.new_run_v1(v_id, start.workflow, start.input, start.version,
            start.key, start.queue, start.priority, start.start_at, start.expires_at, start.deadline_at, start.tags)),
-           start.key is not null, false) c;
+           start.key is not null, false, null, null) c;
 
   if v_owner is null or v_owner = v_id then
     return v_id;
@@ -4255,7 +4374,7 @@ declare
 begin
   select coalesce(s.outcome, v_outcome), coalesce(s.owner_id, v_owner) into v_outcome, v_owner
     from (select 1) one
-    left join {schema}.start_runs_v1(p_shard, json_build_array(p_run), p_run ->> 'key' is not null, false) s on true;
+    left join {schema}.start_runs_v1(p_shard, json_build_array(p_run), p_run ->> 'key' is not null, false, null, null) s on true;
   -- A statement of its own: it sees what an earlier try committed while this one waited for it.
   if v_outcome = 'created'
      and not exists (select 1 from {schema}.event e where e.shard = p_shard and e.run_id = v_id and e.seq = 1) then
@@ -4306,7 +4425,7 @@ begin
   elsif p_bound_to <> coalesce(v_owner, v_id) then
     return query select 'elsewhere', coalesce(v_owner, v_id);
   elsif v_owner = v_id then
-    perform {schema}.put_runs_v1(p_shard, {clock}, json_build_array(p_run), null);
+    perform {schema}.put_runs_v1(p_shard, {clock}, json_build_array(p_run), null, null, null);
     return query select 'created', v_id;
   else
     return query select 'found', v_owner;
@@ -4492,6 +4611,158 @@ begin
            where l.shard = p_shard and l.run_id = p_run);
 end
 $$;
+`,
+  },
+  {
+    version: 16,
+    name: "nodes",
+    transaction: true,
+    breaking: false,
+    sql: `-- What graphs show of their nodes.
+
+-- The runs that a run has started, by id. Index: run_parent, run_pkey and the rooms' primary keys.
+create function {schema}.read_children_v1(p_shard smallint, p_run uuid, p_after uuid, p_limit integer)
+returns table (id uuid, request text, status text, epoch integer, created_at timestamptz, ended_at timestamptz, error json,
+               error_notes json)
+language plpgsql stable
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select k.id, k.parent_request, r.status, r.epoch, k.created_at, r.ended_at, k.error, k.error_notes
+    from (select k.id, k.parent_request, k.created_at, k.error, k.error_notes
+            from (select k.id, k.parent_request, k.created_at, k.error, k.error_notes
+                    from {schema}.run k
+                   where k.parent_id = p_run and (k.shard = p_shard) is true and (p_after is null or k.id > p_after)
+                  offset 0) k
+           order by k.id
+           limit p_limit) k
+   cross join lateral (
+     select r.status, r.epoch, r.ended_at from {schema}.runs r where r.shard = p_shard and r.id = k.id offset 0) r
+   order by k.id;
+end
+$$;
+
+-- The name of the scope that all the others of a request are in, without occurrence and escapes; null: it is in none.
+-- As outermostScope in core/request-key.ts.
+create function {schema}.outermost_scope_v1(p_name text)
+returns text
+language plpgsql immutable
+set search_path = pg_catalog
+as $$
+begin
+  return regexp_replace(
+    regexp_replace(substring(p_name from '^((?:\\\\.|[^\\\\/])*)/'), '^((?:\\\\.|[^\\\\#])*)#[0-9]+$', '\\1'), '\\\\(.)', '\\1', 'g');
+end
+$$;
+
+-- The nodes of a run's graph, in the order of their definition; none where it has published no graph that can be read. As
+-- readNodes in core/graph-state.ts. Index: event_published, run_parent, run_pkey and the rooms' primary keys.
+create function {schema}.read_nodes_v1(p_shard smallint, p_run uuid, p_ended boolean)
+returns table (place integer, name text, state text, reason text, workflow text, version integer, needs text[], at_least integer,
+               is_each boolean, is_optional boolean, child_id uuid, runs integer, began_at timestamptz, ended_at timestamptz)
+language plpgsql stable
+set search_path = pg_catalog
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  v_since timestamptz := (
+    select p.at from {schema}.read_published_v1(p_shard, p_run, 'graph') p where p.data ->> 'format' = 'pawl.dag/1');
+begin
+  if v_since is null then
+    return;
+  end if;
+  return query
+  with shown as materialized (
+    select p.key, p.data, p.at from {schema}.read_published_v1(p_shard, p_run, null) p
+  ), drawn as materialized (
+    select (row_number() over (order by coalesce(substr(s.key, 7)::integer, 1), n.place) - 1)::integer as place,
+           n.node ->> 'name' as name, n.node ->> 'workflow' as workflow, (n.node ->> 'version')::integer as version,
+           n.node -> 'needs' as needs, (n.node ->> 'least')::integer as at_least,
+           coalesce((n.node ->> 'each')::boolean, false) as is_each,
+           coalesce((n.node ->> 'optional')::boolean, false) as is_optional
+      from (select nullif(s.key, 'graph') as key, s.data
+              from shown s
+             where s.key ~ '^graph(:[0-9]+)?$' and s.data ->> 'format' = 'pawl.dag/1') s
+     cross join lateral json_array_elements(s.data -> 'nodes') with ordinality n (node, place)
+  ), names as materialized (
+    select array_agg(d.name order by d.place) as names from drawn d
+  ), child as materialized (
+    select k.id, k.status, k.epoch, k.created_at, k.ended_at, k.error ->> 'message' as message,
+           {schema}.outermost_scope_v1(k.request) as node,
+           -- Without the scope of its node, which has another number when the node is begun anew.
+           regexp_replace(k.request, '^(?:\\\\.|[^\\\\/])*/', '') as item
+      from {schema}.read_children_v1(p_shard, p_run, null, null) k
+     where k.created_at >= v_since
+  ), own as materialized (
+    select k.node, count(*)::integer as runs, min(k.created_at) as began_at, max(k.created_at) as started_at,
+           bool_or(k.epoch > 0) as has_begun, (array_agg(k.id order by k.id desc))[1] as id,
+           (array_agg(k.status order by k.id desc))[1] as status, (array_agg(k.epoch order by k.id desc))[1] as epoch,
+           (array_agg(k.ended_at order by k.id desc))[1] as ended_at,
+           (array_agg(k.message order by k.id desc))[1] as message
+      from child k
+     group by k.node
+  ), items as materialized (
+    select k.node, bool_or(k.ended_at is null) as is_any_open,
+           (array_agg(k.status order by k.id desc) filter (where k.status <> 'completed'))[1] as status,
+           (array_agg(k.message order by k.id desc) filter (where k.status <> 'completed'))[1] as message
+      from (select distinct on (k.node, k.item) k.node, k.id, k.status, k.ended_at, k.message
+              from child k
+             where k.node in (select d.name from drawn d where d.is_each)
+             order by k.node, k.item, k.id desc) k
+     group by k.node
+  ), told as (
+    select d.place, s.data ->> 'state' as state, s.data ->> 'reason' as reason,
+           s.at >= coalesce(c.started_at, s.at) and not (p_ended and s.data ->> 'state' = 'ready') as is_valid,
+           -- It ended before, and its children were started since.
+           s.at is not null and (p_ended or s.data ->> 'state' <> 'ready') as was_over,
+           -- Of a node for each item, how the newest child ended that has not completed; null: all have.
+           case when d.is_each then i.status else c.status end as status,
+           case when d.is_each then i.message else c.message end as message,
+           coalesce(i.is_any_open, false) as is_any_open
+      from drawn d
+      left join shown s on s.key = 'node:' || d.name
+      left join own c on c.node = d.name
+      left join items i on i.node = d.name
+  )
+  select d.place, d.name,
+         case when t.is_valid then t.state
+              when c.id is null then case when p_ended then 'skipped' else 'pending' end
+              when t.is_any_open then case when c.has_begun then 'running' else 'ready' end
+              when t.status is null then
+                case when t.was_over then 'completed' when p_ended then 'failed' else 'running' end
+              when t.status = 'completed' then 'completed'
+              when t.status in ('failed', 'cancelled', 'timed_out', 'expired') then 'failed'
+              when t.status = 'pending' and c.epoch = 0 then 'ready'
+              else 'running' end,
+         case when t.is_valid then t.reason
+              when c.id is null then case when p_ended then 'the run has ended' end
+              when t.is_any_open then null
+              when t.status is null then case when p_ended and not t.was_over then 'the run has ended' end
+              when t.status = 'failed' then t.message
+              when t.status in ('cancelled', 'timed_out', 'expired') then t.status || coalesce(': ' || t.message, '')
+              when t.status in ('paused', 'blocked') then 'its run is ' || t.status end,
+         d.workflow, d.version,
+         array(select a.names[i.node::integer + 1] from names a, json_array_elements_text(d.needs) i (node)), d.at_least,
+         d.is_each, d.is_optional, c.id, coalesce(c.runs, 0), c.began_at, c.ended_at
+    from drawn d
+    join told t on t.place = d.place
+    left join own c on c.node = d.name
+   order by d.place;
+end
+$$;
+
+-- Public. The nodes of a run's graph, one row each. Ask by run_id.
+create view {schema}.nodes as
+select r.id as run_id, n.place, n.name, n.state, n.reason, n.workflow, n.version, n.needs, n.at_least, n.is_each, n.is_optional,
+       n.child_id, n.runs, n.began_at, n.ended_at, r.shard
+  from {schema}.run r
+ cross join lateral {schema}.read_nodes_v1(r.shard, r.id, r.status is not null) n;
 `,
   },
 ];

@@ -1,6 +1,5 @@
 import pg from "pg";
-import { LeaseLostError, PawlError } from "../core/error.ts";
-import type { RunEvent } from "../core/event.ts";
+import { LeaseLostError, type PawlError } from "../core/error.ts";
 import { shardOf } from "../core/ids.ts";
 import { type Log, silentLog } from "../core/log.ts";
 import type { Random } from "../core/random.ts";
@@ -9,7 +8,16 @@ import type { Transaction } from "../core/transaction.ts";
 import type { CallersStore } from "../store/callers-store.ts";
 import type { Hint } from "../store/hint.ts";
 import type { HolderTransactions } from "../store/holder-transactions.ts";
-import type { Ending, Lease, ParkAnswer, Parking, RecordAnswer, Recording } from "../store/lease.ts";
+import type {
+  CreateHeldAnswer,
+  Ending,
+  Lease,
+  Look,
+  ParkAnswer,
+  Parking,
+  RecordAnswer,
+  Recording,
+} from "../store/lease.ts";
 import type { Message, NewMessage, TellAnswer } from "../store/message.ts";
 import type { CreateAnswer, FoundEnd, NewRun } from "../store/run-record.ts";
 import type { StoreReport } from "../store/store-report.ts";
@@ -23,10 +31,17 @@ import { createHolderTransactions } from "./holder-transactions.ts";
 import { createListener, type Listener, type ListenState } from "./listener.ts";
 import { type MigrateAnswer, type MigrateOptions, latestVersion, migrate } from "./migrate.ts";
 import { databaseClock, schemaName } from "./schema-name.ts";
-import type { Transition } from "./transition.ts";
+import { unanswered, type Transition } from "./transition.ts";
 import { claimRuns, claimRunsValues, decodeClaim } from "./transitions/claim-runs.ts";
 import * as control from "./transitions/control.ts";
-import { createRuns, createRunsValues, decodeCreated, sizeOfRun } from "./transitions/create-runs.ts";
+import {
+  createRuns,
+  createRunsValues,
+  decodeCreated,
+  decodeCreatedHeld,
+  sizeOfRun,
+  type HeldCreation,
+} from "./transitions/create-runs.ts";
 import {
   beginRuns,
   decodeHeld,
@@ -38,7 +53,7 @@ import {
 import { decodeForked, type ForkedRow, forkRun, forkValues } from "./transitions/fork-run.ts";
 import { leaseValues, sizeOfRecording } from "./transitions/holder-calls.ts";
 import { decodeParked, parkRuns, parkValues } from "./transitions/park-runs.ts";
-import { decodeInboxes, readInbox } from "./transitions/read-inbox.ts";
+import { decodeInboxes, inboxValues, readInbox } from "./transitions/read-inbox.ts";
 import * as read from "./transitions/read.ts";
 import { decodeRecorded, recordEvents, recordValues } from "./transitions/record-events.ts";
 import * as showing from "./transitions/showing.ts";
@@ -101,6 +116,14 @@ export interface PostgresStore extends Store {
 /** Every hot call merges with its like. Bounds on one call, and on what may wait for the next. */
 const batchBounds = { maxItems: 500, maxBytes: 4_000_000, maxUnanswered: 20_000, blockedForMs: 5_000 };
 
+/** A process that only starts runs has nothing else to do while Postgres works on them, and Postgres nothing while it does. */
+const flightsOfStarts = 2;
+
+/** A history of so many facts is loaded together with others. */
+const mostOfShort = 200;
+/** What one of them may bring in, so that no answer is too large. */
+const bytesOfShort = 64_000;
+
 export function createPostgresStore(options: PostgresStoreOptions): PostgresStore {
   const log = options.log ?? silentLog;
   const schema = schemaName(options.schema ?? "pawl");
@@ -145,7 +168,8 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     keyOf: (item: Item) => { readonly shard: number; readonly workerId?: string },
     sizeOf: (item: Item) => number,
     encode: (shard: number, items: readonly Item[]) => readonly unknown[],
-    decode: (items: readonly Item[], rows: readonly never[]) => readonly Answer[],
+    decode: (items: readonly Item[], rows: readonly never[]) => readonly (Answer | PawlError)[],
+    flights = 1,
   ): (item: Item) => Promise<Answer> {
     const groups = new Map<string, (item: Item) => Promise<Answer>>();
     return (item) => {
@@ -157,6 +181,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
           ...batchBounds,
           name: statement.name,
           sizeOf,
+          flights,
           pause: (ms) => delay(options.timers, ms),
           send: async (items) => decode(items, await database.run(statement, encode(shard, items))),
         });
@@ -174,16 +199,35 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     createRuns,
     (run) => ({ shard: shardOf(run.id) }),
     sizeOfRun,
-    (shard, runs) => createRunsValues(shard, runs, false),
+    (shard, runs) => createRunsValues(shard, runs, false, null),
     decodeCreated,
+    flightsOfStarts,
+  );
+  const createHeld = batched<HeldCreation, CreateHeldAnswer>(
+    createRuns,
+    // A call has one holder, and one crash limit for all.
+    ({ run, holder }) => ({ shard: shardOf(run.id), workerId: `${holder.workerId}/${holder.crashLimit}` }),
+    ({ run }) => sizeOfRun(run),
+    (shard, creations) =>
+      createRunsValues(
+        shard,
+        creations.map(({ run }) => run),
+        false,
+        creations[0]?.holder ?? null,
+      ),
+    decodeCreatedHeld,
   );
   // A call of several is all or nothing, and so goes alone.
   const createWhole = createGroupCommit<readonly NewRun[], readonly CreateAnswer[]>({
     ...alone,
+    flights: flightsOfStarts,
     name: createRuns.name,
     sizeOf: () => 0,
     send: async ([runs = []]) => {
-      const rows = await database.run(createRuns, createRunsValues(shardOf(runs[0]?.id ?? ""), runs, true));
+      const rows = await database.run(
+        createRuns,
+        createRunsValues(shardOf(runs[0]?.id ?? ""), runs, true, null),
+      );
       return [decodeCreated(runs, rows as readonly never[])];
     },
   });
@@ -195,34 +239,34 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
   });
   /** Tries again what somebody blocks. */
   const persist = <Answer>(act: () => Promise<Answer>): Promise<Answer> => attempt(act) as Promise<Answer>;
-  const record = batched<Recording, RecordAnswer | null>(
+  const record = batched<Recording, RecordAnswer>(
     recordEvents,
     keyOfHeld,
     sizeOfRecording,
     recordValues,
-    decodeRecorded,
+    orLost(decodeRecorded),
   );
-  const park = batched<Parking, ParkAnswer | null>(
+  const park = batched<Parking, ParkAnswer>(
     parkRuns,
     keyOfHeld,
     sizeOfRecording,
     parkValues,
-    decodeParked,
+    orLost(decodeParked),
   );
-  const end = batched<Ending, boolean>(endRuns, keyOfHeld, sizeOfEnding, endValues, (endings, rows) =>
-    decodeHeld(
+  const end = batched<Ending, void>(endRuns, keyOfHeld, sizeOfEnding, endValues, (endings, rows) =>
+    voidOrLost(
       endings.map(({ lease }) => lease),
       rows,
     ),
   );
-  const release = batched<Lease, boolean>(releaseRuns, keyOfLease, () => 60, leaseValues, decodeHeld);
-  const begin = batched<Lease, boolean>(beginRuns, keyOfLease, () => 60, leaseValues, decodeHeld);
-  const inbox = batched<Lease, readonly Message[] | null>(
+  const release = batched<Lease, void>(releaseRuns, keyOfLease, () => 60, leaseValues, voidOrLost);
+  const begin = batched<Lease, void>(beginRuns, keyOfLease, () => 60, leaseValues, voidOrLost);
+  const inbox = batched<Look, readonly Message[]>(
     readInbox,
-    keyOfLease,
+    keyOfHeld,
     () => 60,
-    leaseValues,
-    decodeInboxes,
+    inboxValues,
+    orLost(decodeInboxes),
   );
   const tell = batched<NewMessage, TellAnswer>(
     tellRuns,
@@ -230,6 +274,14 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     sizeOfMessage,
     tellValues,
     decodeTold,
+  );
+
+  const loadShort = batched<read.ShortHistory, read.LoadedHistory>(
+    read.loadShortHistories,
+    ({ runId }) => ({ shard: shardOf(runId) }),
+    () => bytesOfShort,
+    read.shortHistoriesValues,
+    read.decodeShortHistories,
   );
 
   async function one<R extends Row>(statement: Transition, values: readonly unknown[]): Promise<R> {
@@ -250,27 +302,16 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       if (only === undefined) return [];
       return runs.length === 1 ? [await create(only)] : createWhole(runs);
     },
+    createHeld: (run, holder) => createHeld({ run, holder }),
     async claimRuns(request) {
       return decodeClaim(await vital.call(claimRuns, claimRunsValues(0, request)));
     },
-    async begin(lease) {
-      if (!(await begin(lease))) throw lost(lease);
-    },
-    async record(recording) {
-      return (await record(recording)) ?? reject(recording.lease);
-    },
-    async readInbox(lease) {
-      return (await inbox(lease)) ?? reject(lease);
-    },
-    async park(parking) {
-      return (await park(parking)) ?? reject(parking.lease);
-    },
-    async end(ending) {
-      if (!(await end(ending))) throw lost(ending.lease);
-    },
-    async release(lease) {
-      if (!(await release(lease))) throw lost(lease);
-    },
+    begin,
+    record,
+    readInbox: inbox,
+    park,
+    end,
+    release,
     tell,
     signalOrStart: (call) =>
       persist(async () => {
@@ -338,6 +379,10 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     async readBacklog(most) {
       return (await database.call<read.BacklogRow>(read.readBacklog, [0, most])).map(read.decodeBacklog);
     },
+    async listChildren(runId, after, limit) {
+      const values = [shardOf(runId), runId, after, limit];
+      return (await database.call<read.ChildRow>(read.readChildren, values)).map(read.decodeChild);
+    },
     async listAttempts(runId) {
       const rows = await database.call<read.AttemptRow>(read.readAttempts, [shardOf(runId), runId]);
       return rows.map(read.decodeAttempt);
@@ -346,9 +391,12 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       const rows = await database.call<read.PatchRow>(read.readPatches, [0, workflow, version]);
       return rows.map(read.decodePatch);
     },
-    async loadHistory(runId, afterSeq) {
-      const events: RunEvent[] = [];
-      for (let after = afterSeq; ; after = events.at(-1)?.seq ?? after) {
+    async loadHistory(runId, afterSeq, lastSeq = Number.POSITIVE_INFINITY) {
+      const isShort = lastSeq - afterSeq <= mostOfShort;
+      const first = isShort ? await loadShort({ runId, afterSeq }) : null;
+      if (first?.hasMore === false) return first.events;
+      const events = [...(first?.events ?? [])];
+      for (let after = events.at(-1)?.seq ?? afterSeq; ; after = events.at(-1)?.seq ?? after) {
         const values = [shardOf(runId), runId, after];
         const rows = await database.call<read.EventRow>(read.loadHistory, values);
         for (const row of rows) events.push(read.decodeEvent(row));
@@ -430,14 +478,17 @@ function outcomeOf<Outcome extends string>(rows: readonly Row[]): Outcome {
   return rows[0]?.["outcome"] as Outcome;
 }
 
-function unanswered({ name }: Transition): PawlError {
-  return new PawlError("INTERNAL", `${name} answered nothing. Please report this.`);
+/** What is answered with null has lost its lease. */
+function orLost<Item extends { readonly lease: Lease }, Answer>(
+  decode: (items: readonly Item[], rows: readonly never[]) => readonly (Answer | null)[],
+): (items: readonly Item[], rows: readonly never[]) => readonly (Answer | PawlError)[] {
+  return (items, rows) => decode(items, rows).map((answer, index) => answer ?? lost(items[index]?.lease));
 }
 
-function lost(lease: Lease): LeaseLostError {
-  return new LeaseLostError(lease.runId, lease.epoch);
+function voidOrLost(leases: readonly Lease[], rows: readonly never[]): readonly (undefined | PawlError)[] {
+  return decodeHeld(leases, rows).map((isHeld, index) => (isHeld ? undefined : lost(leases[index])));
 }
 
-function reject(lease: Lease): never {
-  throw lost(lease);
+function lost(lease: Lease | undefined): LeaseLostError {
+  return new LeaseLostError(lease?.runId ?? "", lease?.epoch ?? 0);
 }

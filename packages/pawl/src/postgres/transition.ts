@@ -1,3 +1,5 @@
+import { PawlError } from "../core/error.ts";
+
 /** One statement of ours, named: the name is the prepared statement's and what shows in logs. */
 export interface Transition {
   readonly name: string;
@@ -15,4 +17,9 @@ export function transition(name: string, text: string): Transition {
 
 export function declaredTransitions(): readonly Transition[] {
   return known;
+}
+
+/** A row that every call must answer is missing. */
+export function unanswered({ name }: Transition): PawlError {
+  return new PawlError("INTERNAL", `${name} answered nothing. Please report this.`);
 }

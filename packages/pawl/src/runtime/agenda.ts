@@ -17,6 +17,7 @@ import { isHeldUp } from "./race.ts";
 import type {
   ChildRequest,
   ChildTerms,
+  PauseRequest,
   PublishRequest,
   Request,
   StartRequest,
@@ -31,6 +32,8 @@ import { answerUpdate, receiveUpdate } from "./updates.ts";
 export interface Agenda {
   /** Begins every request that is held back. */
   issue(): void;
+  /** Begins this one, unless it has begun. */
+  begin(request: StartRequest): void;
   /** Gives up what was begun for this request, which nobody awaits any more. */
   withdraw(request: Request): Promise<void>;
   /**
@@ -42,6 +45,8 @@ export interface Agenda {
   fireTimers(): void;
   /** When the next timer fires, or the next attempt at a step is due. */
   nextDueAt(): number | null;
+  /** Ends the pauses that began before the run was last resumed. */
+  endPauses(resumedSeq: number): void;
   /** Which messages would answer a request. */
   wants(): readonly Topic[];
 }
@@ -51,7 +56,6 @@ export interface AgendaParts {
   readonly history: readonly RunEvent[];
   readonly holding: Holding;
   readonly inbox: Inbox;
-  readonly requests: Requests;
   readonly steps: Steps;
   readonly streams: Streams;
   readonly ids: Ids;
@@ -59,8 +63,8 @@ export interface AgendaParts {
   readonly payloads: Payloads;
 }
 
-export function createAgenda(parts: AgendaParts): Agenda {
-  const { claimed, holding, inbox, requests, steps, streams, ids, log, payloads } = parts;
+export function createAgenda(parts: AgendaParts, requests: Requests): Agenda {
+  const { claimed, holding, inbox, steps, streams, ids, log, payloads } = parts;
   const { runId } = claimed;
   const abandoned = abandonedChildren(parts.history);
 
@@ -95,6 +99,9 @@ export function createAgenda(parts: AgendaParts): Agenda {
         streams.issue(request);
         requests.close(request);
         return;
+      case "pause":
+        pause(request);
+        return;
       default:
         request satisfies never;
     }
@@ -105,6 +112,12 @@ export function createAgenda(parts: AgendaParts): Agenda {
     const fact = { kind: "published", name: request.key } as const;
     holding.add({ ...fact, data: payloads.seal(request.value, placeOfEvent(runId, fact)) });
     requests.close(request);
+  };
+
+  const pause = (request: PauseRequest): void => {
+    request.state = "issued";
+    const fact = { kind: "paused", name: request.key } as const;
+    holding.add({ ...fact, data: payloads.seal(request.reason, placeOfEvent(runId, fact)) });
   };
 
   const startChild = (request: StartRequest | ChildRequest, terms: ChildTerms): RunId => {
@@ -163,11 +176,14 @@ export function createAgenda(parts: AgendaParts): Agenda {
     issue() {
       for (const request of requests.takeHeld()) issueOne(request);
     },
+    begin(request) {
+      if (request.state === "held") startChild(request, request.child);
+    },
     async withdraw(request) {
       const { family, key } = request;
       if (family === "child" && request.childId !== null) {
         // Told first: should we die before the fact is there, the next holder does it again.
-        await holding.cancelChild(request.childId);
+        await holding.cancelChild(request.childId, lifeOf(parts.history));
         abandoned.add(request.childId);
       }
       holding.add({ kind: "withdrawn", name: key, data: describeWithdrawn(family) });
@@ -179,7 +195,7 @@ export function createAgenda(parts: AgendaParts): Agenda {
         if (message === null) return;
         const wait = requests.earliestWait(message.topic);
         if (wait === undefined) takeChildEnd(message);
-        else if (wait.family === "update") await receiveUpdate(message, wait, parts);
+        else if (wait.family === "update") await receiveUpdate(message, wait, parts, requests);
         else await receive(message, wait);
       }
     },
@@ -196,8 +212,20 @@ export function createAgenda(parts: AgendaParts): Agenda {
       for (const { dueAt } of requests.timed()) next = earliest(next, dueAt);
       return next;
     },
+    endPauses(resumedSeq) {
+      for (const request of requests.pauses()) {
+        if ((request.pausedSeq ?? Infinity) > resumedSeq) continue;
+        requests.close(request);
+        holding.add({ kind: "resumed", name: request.key, data: null });
+      }
+    },
     wants: () => [...requests.awaitedTopics()],
   };
+}
+
+/** The `seq` with which the run's present life began; 0: it was never redriven. */
+function lifeOf(history: readonly RunEvent[]): number {
+  return history.findLast(({ kind }) => kind === "redriven")?.seq ?? 0;
 }
 
 type ParsedSignal =
@@ -205,7 +233,8 @@ type ParsedSignal =
   | { readonly fault: string };
 
 function newChild(id: RunId, parent: ClaimedRun, request: string, terms: ChildTerms, now: number): NewRun {
-  const { workflow, version, queue, priority, tags, isRaw, isDetached, input, timeoutMs } = terms;
+  const { workflow, version, queue, priority, tags, retry, isRaw, isDetached, input } = terms;
+  const { timeoutMs, expiresInMs } = terms;
   const ownDeadline = timeoutMs === null ? null : now + timeoutMs;
   return {
     ...plainRun,
@@ -215,9 +244,11 @@ function newChild(id: RunId, parent: ClaimedRun, request: string, terms: ChildTe
     queue,
     priority,
     tags,
+    retry,
     isRaw,
     isDetached,
     input,
+    expiresAt: expiresInMs === null ? null : now + expiresInMs,
     // What may outlive its parent may outlive its time.
     deadlineAt: isDetached ? ownDeadline : earliest(parent.deadlineAt, ownDeadline),
     parent: { id: parent.runId, request },

@@ -28,7 +28,7 @@ export function readAnswer(
   if ((kind === "step_failed" || kind === "stream_written") && data !== null)
     return { kind: "failure", error: payloads.decodeError(data, place) };
   if (kind === "update_received" && data !== null) return value(readReceived(data, place, payloads));
-  if (kind === "published" || kind === "update_answered") return value(undefined);
+  if (kind === "published" || kind === "update_answered" || kind === "resumed") return value(undefined);
   return value(payloads.decode(data, place));
 }
 

@@ -8,25 +8,34 @@ export interface Bell {
 }
 
 export function createBell(timers: Timers): Bell {
-  let isRung = false;
-  let wake: ((rung: boolean) => void) | null = null;
-  return {
-    ring() {
-      isRung = true;
-      wake?.(true);
-    },
-    async wait(ms) {
-      const rung = isRung || (await waitOnce(ms));
-      isRung = false;
-      return rung;
-    },
-  };
+  return new OneBell(timers);
+}
 
-  function waitOnce(ms: number | undefined): Promise<boolean> {
+class OneBell implements Bell {
+  readonly #timers: Timers;
+  #isRung = false;
+  #wake: ((rung: boolean) => void) | null = null;
+
+  constructor(timers: Timers) {
+    this.#timers = timers;
+  }
+
+  ring(): void {
+    this.#isRung = true;
+    this.#wake?.(true);
+  }
+
+  async wait(ms?: number): Promise<boolean> {
+    const rung = this.#isRung || (await this.#waitOnce(ms));
+    this.#isRung = false;
+    return rung;
+  }
+
+  #waitOnce(ms: number | undefined): Promise<boolean> {
     return new Promise((resolve) => {
-      const cancel = ms === undefined ? null : timers.after(ms, () => wake?.(false));
-      wake = (rung) => {
-        wake = null;
+      const cancel = ms === undefined ? null : this.#timers.after(ms, () => this.#wake?.(false));
+      this.#wake = (rung) => {
+        this.#wake = null;
         cancel?.();
         resolve(rung);
       };

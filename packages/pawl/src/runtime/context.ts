@@ -2,6 +2,7 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Duration } from "../core/duration.ts";
 import type { RunId } from "../core/ids.ts";
 import type { Log } from "../core/log.ts";
+import type { RetryOptions } from "../core/retry.ts";
 import type {
   InputOf,
   PublishedSchemas,
@@ -34,6 +35,10 @@ export interface CallOptions {
   readonly priority?: number;
   /** How long the child may take, beside what its workflow and its parent's deadline allow. Default: as they say. */
   readonly timeout?: Duration;
+  /** The child ends as `expired` unless a worker has begun it by then. Default: never. */
+  readonly expiresIn?: Duration;
+  /** Replaces the child workflow's policy as a whole, all but its `retryIf`. Default: as that says. */
+  readonly retry?: RetryOptions;
   /** Default: none. */
   readonly tags?: readonly string[];
 }
@@ -104,7 +109,7 @@ export interface Context<
   step<T>(
     name: string,
     call: (step: StepContext) => T | Promise<T>,
-    options?: StepOptions<NoInfer<T>>,
+    options?: StepOptions<NoInfer<T>, Published>,
   ): Promise<T>;
   /**
    * Calls the function in a transaction, and commits what it wrote together with the step's record: exactly once. It may be
@@ -183,6 +188,12 @@ export interface Context<
    */
   readonly publish: Publish<Published>;
   /**
+   * Waits for an operator: the run is `paused`, as by `run.pause()`, until `run.resume()` or `pawl.resume(id)`. Steps in
+   * progress end, and children go on; nothing new begins, and no timer fires.
+   * @param reason for whoever looks, in the run's history
+   */
+  pause(reason?: string): Promise<void>;
+  /**
    * A stream of the run, which others read with `run.stream(name)` while it is written, and after. What the code writes is
    * written once, however often the run crashes. In a step, use the `stream` that its function is given.
    * @throws {PawlError} `INVALID_NAME`
@@ -208,6 +219,13 @@ export interface Context<
    */
   continueAs<Ref extends WorkflowRef>(input: InputOf<Ref>, workflow: Ref): Promise<never>;
   continueAs(input?: unknown, options?: ContinueOptions): Promise<never>;
+  /**
+   * Parks the run as `blocked` and says why: for code that reads a description, and finds that it no longer has the place where
+   * the run stands. Nothing has failed: the run is tried again by itself, and at once when a worker is started, as a deploy
+   * does. The code stops here, and the promise never settles.
+   * @throws {PawlError} `INVALID_OPTION`, `INVALID_PAYLOAD`
+   */
+  block(reason: string): Promise<never>;
   /**
    * Changes code under running workflows: true where the run may take the new side. A run that comes here for the first
    * time takes it, and so it does in every later execution. One that was past this place before the change came stays on

@@ -1,10 +1,12 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { idOfChild } from "../core/child-end.ts";
 import { PawlError } from "../core/error.ts";
 import { findNewerEvent, type RunEvent } from "../core/event.ts";
-import { meaningOf } from "../core/fact.ts";
-import { forkOf, seedRunId, type Fork } from "../core/fork.ts";
+import { isOrder, meaningOf } from "../core/fact.ts";
+import { forkOf, seedRunId, type Fork } from "../core/forked.ts";
 import type { Ids } from "../core/ids.ts";
 import { placeOfEvent, placeOfInput } from "../core/payload-codec.ts";
+import { asFinal } from "../core/retry-error.ts";
 import { parseWith } from "../core/schema.ts";
 import { createSeededRandom, type SeededRandom } from "../core/seeded-random.ts";
 import type { Timers } from "../core/timers.ts";
@@ -15,7 +17,14 @@ import type { ContinuationTerms } from "./continue-as.ts";
 import { createContext } from "./create-context.ts";
 import { createDelivery, type Delivery } from "./delivery.ts";
 import { findDifference, type CodeEnd } from "./difference.ts";
-import { createEnding, patienceMs, type Ending, type EndingParts, type Outcome } from "./ending.ts";
+import {
+  completeAtOnce,
+  createEnding,
+  patienceMs,
+  type Ending,
+  type EndingParts,
+  type Outcome,
+} from "./ending.ts";
 import { createFailures } from "./failures.ts";
 import { Lost } from "./holding.ts";
 import { stopError, stopOf } from "./orders.ts";
@@ -28,9 +37,12 @@ import { createScope } from "./scope.ts";
 import type { UndoTerms } from "./step-options.ts";
 import type { Streams } from "./streams.ts";
 import type { Transact } from "./transactions.ts";
-import { createUpdateHandlers } from "./updates.ts";
+import { createUpdateHandlers, type UpdateHandlers } from "./updates.ts";
 
-export interface CourseParts extends Omit<EndingParts, "absorb" | "handledFailures" | "undos"> {
+/** Says what the schema made of the input. */
+const inputParsed = { kind: "input_parsed", name: null } as const;
+
+export interface CourseParts extends EndingParts {
   readonly ids: Ids;
   readonly streams: Streams;
   readonly timers: Timers;
@@ -53,9 +65,10 @@ export class Course {
   readonly #failures = createFailures();
   /** Lost a race, and the history does not say so yet. */
   #withdrawn: Request[] = [];
-  readonly #agenda: Agenda;
-  readonly #ending: Ending;
-  readonly #patches: Patches;
+  #madeAgenda: Agenda | null = null;
+  #madeEnding: Ending | null = null;
+  #patches: Patches | null = null;
+  #updates: UpdateHandlers | null = null;
   #codeEnd: CodeEnd | null = null;
   /** What the code sees as the time. */
   #now: number;
@@ -74,6 +87,8 @@ export class Course {
   /** Facts up to this `seq` have been waited for in vain. */
   #givenUpSeq = 0;
   #isReplaying: boolean;
+  /** The fact that says that the run was last resumed. */
+  #resumedSeq: number;
   /** The count of moves with which the run was parked; null where it is not known how it was parked. */
   #movesAtPark: number | null = null;
   #outcome: Outcome | null = null;
@@ -81,24 +96,26 @@ export class Course {
   constructor(parts: CourseParts) {
     this.#parts = parts;
     this.#delivery = createDelivery(parts.history);
-    this.#agenda = createAgenda({ ...parts, requests: this.#requests });
-    this.#ending = createEnding({
-      ...parts,
-      absorb: (events) => this.#absorb(events),
-      handledFailures: (thrown) => this.#failures.handled(thrown),
-      undos: this.#undos,
-    });
-    this.#patches = createPatches({ ...parts, isNewGround: () => this.#delivery.isSpent() });
     this.#fork = forkOf(parts.history);
     this.#now = this.#fork?.since ?? parts.claimed.createdAt;
     this.#isReplaying = parts.history.length > 0;
+    this.#resumedSeq = parts.history.findLast(isResumption)?.seq ?? 0;
   }
 
-  async run(): Promise<Outcome> {
-    const newer = findNewerEvent(this.#parts.history);
-    this.#outcome = await (newer === null ? this.#prepare() : this.#ending.blockNewer(newer));
-    this.#outcome ??= await this.#startCode();
-    return this.#go();
+  get #agenda(): Agenda {
+    return (this.#madeAgenda ??= createAgenda(this.#parts, this.#requests));
+  }
+
+  get #ending(): Ending {
+    return (this.#madeEnding ??= createEnding(this.#parts, {
+      absorb: (events) => this.#absorb(events),
+      handledFailures: (thrown) => this.#failures.handled(thrown),
+      undos: this.#undos,
+    }));
+  }
+
+  run(): Promise<Outcome> {
+    return this.#go(true);
   }
 
   /** Whether the parked run's code still waits exactly as its history says. */
@@ -110,17 +127,35 @@ export class Course {
   resume(): Promise<Outcome> {
     this.#outcome = null;
     this.#movesAtPark = null;
-    return this.#go();
+    return this.#go(false);
   }
 
-  async #go(): Promise<Outcome> {
+  async #go(isFirst: boolean): Promise<Outcome> {
     const { holding, settle } = this.#parts;
+    if (isFirst) {
+      const begun = this.#begun();
+      this.#outcome = begun instanceof Promise ? await begun : begun;
+    }
     while (this.#outcome === null) {
       await settle();
       holding.assertHeld();
-      this.#outcome = await this.#advance();
+      const next = this.#advance();
+      this.#outcome = next instanceof Promise ? await next : next;
     }
     return this.#outcome;
+  }
+
+  /** Begins the code, at once where nothing comes before it. */
+  #begun(): Outcome | null | Promise<Outcome | null> {
+    const { history, inbox, claimed } = this.#parts;
+    const isPlain = history.length === 0 && inbox.isEmpty() && claimed.deadlineAt === null;
+    return isPlain ? this.#startCode() : this.#prepareAndStart();
+  }
+
+  async #prepareAndStart(): Promise<Outcome | null> {
+    const newer = findNewerEvent(this.#parts.history);
+    const outcome = await (newer === null ? this.#prepare() : this.#ending.blockNewer(newer));
+    return outcome ?? this.#startCode();
   }
 
   /** What the run was told while nobody held it comes first; code need not begin only to be stopped. */
@@ -138,43 +173,50 @@ export class Course {
     return null;
   }
 
-  /** What the code is called with; an outcome where that cannot be had. */
-  async #readInput(): Promise<{ readonly input: unknown } | { readonly outcome: Outcome }> {
-    const { claimed, workflow, history, holding, payloads } = this.#parts;
-    const fact = { kind: "input_parsed", name: null } as const;
-    const parsed = history.find(({ kind }) => kind === fact.kind);
+  /** Reads what the code is called with, and calls it; an outcome where that cannot be had. */
+  #startCode(): Outcome | null | Promise<Outcome | null> {
+    const { claimed, workflow, history, payloads } = this.#parts;
+    const parsed = history.find(({ kind }) => kind === inputParsed.kind);
     let input: unknown;
     try {
-      const place = parsed === undefined ? placeOfInput(claimed.runId) : placeOfEvent(claimed.runId, fact);
+      const place =
+        parsed === undefined ? placeOfInput(claimed.runId) : placeOfEvent(claimed.runId, inputParsed);
       input = payloads.decode(parsed === undefined ? claimed.input : parsed.data, place);
     } catch (error) {
-      return { outcome: await this.#ending.blockUnreadable(error) };
+      return this.#ending.blockUnreadable(error);
     }
-    if (!claimed.isRaw || workflow.inputSchema === null || parsed !== undefined) return { input };
-    // An input that came from SQL is parsed by the first holder, once: what the schema makes of it becomes a fact.
-    const what = `input of workflow ${workflow.name}`;
-    try {
-      input = await parseWith(workflow.inputSchema, input, what);
-      const data = payloads.encode(input, placeOfEvent(claimed.runId, fact), `The ${what}`);
-      holding.add({ ...fact, data });
-    } catch (thrown) {
-      const error = Object.assign(thrown as Error, { retryable: false });
-      return { outcome: await this.#ending.finish({ kind: "threw", error }) };
-    }
-    while (holding.hasFacts()) await this.#record();
-    return { input };
+    if (claimed.isRaw && workflow.inputSchema !== null && parsed === undefined)
+      return this.#parseAndCall(workflow.inputSchema, input);
+    this.#call(input);
+    return null;
   }
 
-  async #startCode(): Promise<Outcome | null> {
+  /** An input that came from SQL is parsed by the first holder, once: what the schema makes of it becomes a fact. */
+  async #parseAndCall(schema: StandardSchemaV1, raw: unknown): Promise<Outcome | null> {
+    const { claimed, workflow, holding, payloads } = this.#parts;
+    const what = `input of workflow ${workflow.name}`;
+    let input: unknown;
+    try {
+      input = await parseWith(schema, raw, what);
+      const data = payloads.encode(input, placeOfEvent(claimed.runId, inputParsed), `The ${what}`);
+      holding.add({ ...inputParsed, data });
+    } catch (thrown) {
+      return this.#ending.finish({ kind: "threw", error: asFinal(thrown) });
+    }
+    while (holding.hasFacts()) await this.#record();
+    this.#call(input);
+    return null;
+  }
+
+  #call(input: unknown): void {
     const { claimed, workflow, log, bell, payloads, watch } = this.#parts;
     const { runId, version, attempt, key, parentId } = claimed;
-    const read = await this.#readInput();
-    if ("outcome" in read) return read.outcome;
-    const updates = createUpdateHandlers({
-      schemas: workflow.updateSchemas,
-      payloads,
-      withdraw: () => this.#withdrawHandlers(),
-    });
+    const updates = (): UpdateHandlers =>
+      (this.#updates ??= createUpdateHandlers({
+        schemas: workflow.updateSchemas,
+        payloads,
+        withdraw: () => this.#withdrawHandlers(),
+      }));
     const end = (end: CodeEnd): void => {
       if (this.#codeEnd !== null) return;
       this.#codeEnd = end;
@@ -186,19 +228,23 @@ export class Course {
       signalSchemas: workflow.signalSchemas,
       publishedSchemas: workflow.publishedSchemas,
       updates,
-      log: createRunLog(watch === undefined ? log : unwatched(log, watch), {}, () => this.#isReplaying),
+      log: () => createRunLog(watch === undefined ? log : unwatched(log, watch), {}, () => this.#isReplaying),
       random: () => (this.#random ??= createSeededRandom(this.#seed())),
       now: () => this.#now,
       patch: (id: string) => this.#patch(id),
       workflow,
       continueAs: (terms: ContinuationTerms, branch: Branch | null): Promise<never> => {
-        if (this.#refusal !== null && !this.#isOver()) return Promise.reject(this.#refusal);
-        if (isLost(branch))
-          return Promise.reject(withdrawnError({ family: "continueAs", key: workflow.name }));
         // Handlers that have an update answer it first.
-        void updates.finished().then(() => end({ kind: "continued", terms }));
-        return new Promise(() => {});
+        const endLater = (): void =>
+          void updates()
+            .finished()
+            .then(() => end({ kind: "continued", terms }));
+        return this.#stopHere({ family: "continueAs", key: workflow.name }, branch, endLater);
       },
+      block: (reason: string, branch: Branch | null): Promise<never> =>
+        this.#stopHere({ family: "block", key: workflow.name }, branch, () =>
+          end({ kind: "blocked", reason }),
+        ),
       payloads,
       transact: this.#parts.transact,
       adopt: (promise: Promise<unknown>, branch: Branch) => this.#adopt(promise, branch),
@@ -207,15 +253,26 @@ export class Course {
     const scope = createScope("", (terms, branch) => this.#ask(terms, branch));
     const ctx = createContext(parts, scope);
     const call = async (): Promise<unknown> => {
-      const output = await workflow.call(ctx, read.input);
-      await updates.finished();
+      const output = await workflow.call(ctx, input);
+      await this.#updates?.finished();
       return output;
     };
     (watch === undefined ? call() : watch.inside(this.#place(), call)).then(
       (output) => end({ kind: "returned", output }),
       (error: unknown) => end({ kind: "threw", error }),
     );
-    return null;
+  }
+
+  /** For what the code asks for last: unless it was told to stop before, it ends here. */
+  #stopHere(
+    asked: { readonly family: string; readonly key: string },
+    branch: Branch | null,
+    end: () => void,
+  ): Promise<never> {
+    if (this.#refusal !== null && !this.#isOver()) return Promise.reject(this.#refusal);
+    if (isLost(branch)) return Promise.reject(withdrawnError(asked));
+    end();
+    return new Promise(() => {});
   }
 
   /** Handlers get no more updates, but for those that are on their way to them: whether there are any is answered. */
@@ -236,6 +293,7 @@ export class Course {
 
   /** Nobody records the side that code takes which goes on by itself: the run is replayed. */
   #patch(id: string): boolean {
+    this.#patches ??= createPatches(this.#parts, () => this.#delivery.isSpent());
     if (!this.#isOver()) return this.#patches.isNew(id);
     this.#moves += 1;
     return true;
@@ -253,7 +311,8 @@ export class Course {
     for (const mark of this.#delivery.ask(request)) {
       if (mark.kind === "timer_set" && "dueAt" in request) request.dueAt = mark.dueAt;
       if (mark.kind === "child_started" && request.family === "child") request.childId = idOfChild(mark.data);
-      if (mark.kind === "timer_set" || mark.kind === "child_started") request.state = "issued";
+      if (mark.kind === "paused" && request.family === "pause") request.pausedSeq = mark.seq;
+      if (["timer_set", "child_started", "paused"].includes(mark.kind)) request.state = "issued";
     }
     if (request.family === "child" && request.childId !== null) request.state = "issued";
     this.#requests.add(request);
@@ -303,28 +362,40 @@ export class Course {
     return new Promise(() => {});
   }
 
-  /** The code rests. Does the one thing that comes next; null: let it rest again. */
-  async #advance(): Promise<Outcome | null> {
-    const { holding, orders, steps, isReleasing } = this.#parts;
+  /** The code rests. Does the one thing that comes next; null: let it rest again. What need not wait is done at once. */
+  #advance(): Outcome | null | Promise<Outcome | null> {
+    const { orders, steps, isReleasing } = this.#parts;
     const unasked = this.#refusal === null ? this.#delivery.firstUnasked() : null;
     if (this.#codeEnd !== null) {
       if (unasked !== null && orders.stop === null) return this.#block();
-      // A child that lost a race would go on after the run, or in its next attempt.
-      await this.#giveUpWithdrawn(({ family }) => family === "child");
-      return this.#ending.finish(this.#codeEnd);
+      return this.#finish(this.#codeEnd);
     }
     const next = this.#delivery.peek();
+    // Whatever this attempt has recorded after a start was recorded after the new one: code that has not asked for it does not fit.
+    const isUnfit = next?.isVacant === true && unasked !== null && orders.stop === null;
     const isNext =
-      next !== null && (unasked === null || next.seq < unasked.seq || unasked.seq <= this.#givenUpSeq);
+      next !== null &&
+      !isUnfit &&
+      (unasked === null || next.seq < unasked.seq || unasked.seq <= this.#givenUpSeq);
     // What the last steps brought goes to the code first: it may be all that it needed to come to its end.
     const isWaiting = this.#isReplaying || (this.#requests.size() > 0 && !isNext);
-    if (isReleasing() && steps.size() === 0 && isWaiting) {
-      if (holding.hasFacts()) return this.#record();
-      await holding.release();
-      return "released";
-    }
-    if (isNext) return this.#deliver(next);
-    return unasked === null ? this.#live() : this.#awaitAsking(unasked, next);
+    if (isReleasing() && steps.size() === 0 && isWaiting) return this.#release();
+    if (isNext) return next.isVacant === true ? this.#beginAnew(next) : this.#deliver(next);
+    return unasked === null ? this.#live() : this.#awaitAsking(unasked, isUnfit ? null : next);
+  }
+
+  #finish(end: CodeEnd): Promise<Outcome> {
+    // A child that lost a race would go on after the run, or in its next attempt.
+    if (this.#withdrawn.length > 0)
+      return this.#giveUpWithdrawn(({ family }) => family === "child").then(() => this.#finish(end));
+    return completeAtOnce(this.#parts, end, this.#madeEnding !== null) ?? this.#ending.finish(end);
+  }
+
+  async #release(): Promise<Outcome | null> {
+    const { holding } = this.#parts;
+    if (holding.hasFacts()) return this.#record();
+    await holding.release();
+    return "released";
   }
 
   /** A fork draws what its source drew, for as long as it takes the same course. */
@@ -332,7 +403,7 @@ export class Course {
     return `${seedRunId(this.#fork, this.#parts.claimed.runId, this.#delivered)}/${this.#delivered}`;
   }
 
-  async #deliver(event: RunEvent): Promise<Outcome | null> {
+  #deliver(event: RunEvent): null | Promise<Outcome> {
     const { payloads, claimed } = this.#parts;
     this.#delivery.take();
     this.#now = Math.max(this.#now, event.at);
@@ -356,6 +427,44 @@ export class Course {
       }
     }
     return null;
+  }
+
+  /**
+   * Others came after the start of this child, and may rest on it: it is started before they are given. What holds for whatever
+   * begins holds here, too.
+   */
+  #beginAnew(vacant: RunEvent): Outcome | null | Promise<Outcome | null> {
+    const { holding, orders, isReleasing } = this.#parts;
+    if (holding.isTold()) return this.#heed();
+    orders.obey();
+    const request = this.#requests.find({ family: "start", key: vacant.name ?? "" });
+    // A run that is to stop starts nothing: its code gets the child that it had.
+    const isStopping = orders.stop !== null || orders.isUndoing;
+    if (request?.family !== "start" || isStopping) return this.#deliver(vacant);
+    if (isReleasing() || orders.isPaused()) return this.#holdUp();
+    try {
+      this.#agenda.begin(request);
+    } catch (error) {
+      if (error instanceof Lost) throw error;
+      return this.#ending.blockUnreadable(error);
+    }
+    return this.#record();
+  }
+
+  /** Reads what has come in, and obeys. */
+  async #heed(): Promise<null> {
+    const { holding, inbox, orders } = this.#parts;
+    inbox.fill(await holding.readInbox());
+    orders.obey();
+    return null;
+  }
+
+  /** Lets go of the run once its steps have ended. */
+  #holdUp(): Outcome | null | Promise<Outcome | null> {
+    const { holding, steps, isReleasing } = this.#parts;
+    if (steps.size() === 0) return isReleasing() ? this.#release() : this.#ending.pause();
+    steps.beginIntended();
+    return holding.hasFacts() ? this.#record() : this.#rest();
   }
 
   /** Nothing begins any more. Steps that have begun are waited for: the code learns what they did. */
@@ -413,9 +522,18 @@ export class Course {
   }
 
   /** Every fact has been given. */
-  async #live(): Promise<Outcome | null> {
-    const { holding, inbox, orders, steps, isReleasing } = this.#parts;
+  #live(): Outcome | null | Promise<Outcome | null> {
+    const { holding, inbox, orders, steps } = this.#parts;
     this.#isReplaying = false;
+    if (holding.isTold() || !inbox.isEmpty() || this.#withdrawn.length > 0) return this.#liveTold();
+    orders.obey();
+    if (orders.stop === null) steps.beginIntended();
+    return this.#begin();
+  }
+
+  /** The same where something has come in, or must be given up. */
+  async #liveTold(): Promise<Outcome | null> {
+    const { holding, inbox, orders, steps } = this.#parts;
     if (holding.isTold()) inbox.fill(await holding.readInbox());
     orders.obey();
     if (orders.stop === null) steps.beginIntended();
@@ -424,8 +542,21 @@ export class Course {
         await this.#agenda.takeMessages();
         await this.#giveUpWithdrawn();
       }
-      // The code may have come to its end meanwhile, and then nothing begins any more.
-      if (this.#codeEnd !== null) return null;
+    } catch (error) {
+      if (error instanceof Lost) throw error;
+      return this.#ending.blockUnreadable(error);
+    }
+    // The code may have come to its end meanwhile, and then nothing begins any more.
+    return this.#codeEnd === null ? this.#begin() : null;
+  }
+
+  /** Begins what the code asks for, and whose time has come. */
+  #begin(): Outcome | null | Promise<Outcome | null> {
+    const { holding, orders, steps, isReleasing } = this.#parts;
+    try {
+      // The store has said that the run was resumed, or its holder reads so now.
+      const resumedSeq = orders.takeResumed() ? Infinity : this.#resumedSeq;
+      if (orders.stop === null && this.#requests.isPaused()) this.#agenda.endPauses(resumedSeq);
       if (!this.#isHalted()) {
         this.#agenda.issue();
         this.#agenda.fireTimers();
@@ -440,7 +571,7 @@ export class Course {
       return this.#record();
     if (isBusy) return this.#rest();
     if (isReleasing()) return null;
-    return orders.isPaused() ? this.#ending.pause() : this.#park();
+    return this.#isPaused() ? this.#ending.pause(this.#requests.isPaused()) : this.#park();
   }
 
   async #giveUpWithdrawn(isMeant: (request: Request) => boolean = () => true): Promise<void> {
@@ -452,7 +583,12 @@ export class Course {
   /** Nothing new begins. */
   #isHalted(): boolean {
     const { orders, isReleasing } = this.#parts;
-    return orders.stop !== null || orders.isPaused() || orders.isUndoing || isReleasing();
+    return orders.stop !== null || this.#isPaused() || orders.isUndoing || isReleasing();
+  }
+
+  /** By somebody's order, or by the code. */
+  #isPaused(): boolean {
+    return this.#parts.orders.isPaused() || this.#requests.isPaused();
   }
 
   async #record(): Promise<null> {
@@ -465,9 +601,12 @@ export class Course {
       this.#delivery.add(event);
       this.#parts.steps.recorded(event);
       if (event.kind === "cancel_requested") this.#parts.cancelRecorded();
-      const meaning = event.kind === "timer_set" ? meaningOf(event) : null;
+      if (isResumption(event)) this.#resumedSeq = event.seq;
+      const isMark = event.kind === "timer_set" || event.kind === "paused";
+      const meaning = isMark ? meaningOf(event) : null;
       const request = meaning === null ? undefined : this.#requests.find(meaning);
-      if (request !== undefined && "dueAt" in request) request.dueAt = event.dueAt;
+      if (request?.family === "pause") request.pausedSeq = event.seq;
+      else if (request !== undefined && "dueAt" in request) request.dueAt = event.dueAt;
     }
   }
 
@@ -521,6 +660,7 @@ export class Course {
 /** Whether the history says that this has begun, before it says how it ended. */
 function leavesMark(request: Request): boolean {
   if (request.family === "child") return request.child !== null;
+  if (request.family === "pause") return true;
   return request.family === "sleep" || (request.family === "wait" && request.timer !== null);
 }
 
@@ -540,8 +680,13 @@ function withdrawnError({ family, key }: { readonly family: string; readonly key
   });
 }
 
+/** Somebody has let the run go on, whatever it paused for. */
+function isResumption({ kind, name }: RunEvent): boolean {
+  return kind === "resumed" && name === null;
+}
+
 /** The last attempt, or life, is over, and the next has not left a trace. */
 function isBetweenAttempts(history: readonly RunEvent[]): boolean {
-  const last = history.findLast(({ kind }) => !["paused", "resumed", "rescheduled"].includes(kind))?.kind;
+  const last = history.findLast((event) => !isOrder(event) && event.kind !== "rescheduled")?.kind;
   return last === "attempt_failed" || last === "redriven";
 }

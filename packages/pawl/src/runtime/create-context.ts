@@ -3,18 +3,14 @@ import { longestDurationMs, parseDuration, type Duration } from "../core/duratio
 import { PawlError } from "../core/error.ts";
 import type { RunId } from "../core/ids.ts";
 import { isDate, latestInstant } from "../core/instant.ts";
+import type { Payload } from "../core/json.ts";
 import type { Log } from "../core/log.ts";
 import { assertName } from "../core/name.ts";
-import {
-  checkDuration,
-  checkFlag,
-  checkInteger,
-  checkName,
-  checkOptions,
-  checkTags,
-} from "../core/options.ts";
+import { checkDuration, checkFlag, checkOptions } from "../core/options.ts";
 import type { Payloads } from "../core/payloads.ts";
-import { closeName, publishName, sleepName, streamName, waitName } from "../core/request-key.ts";
+import { closeName, pauseName, publishName, sleepName, streamName, waitName } from "../core/request-key.ts";
+import { asFinal } from "../core/retry-error.ts";
+import { createRetryPolicy } from "../core/retry.ts";
 import { parseWith } from "../core/schema.ts";
 import type { SeededRandom } from "../core/seeded-random.ts";
 import {
@@ -26,6 +22,7 @@ import {
 } from "../core/workflow-ref.ts";
 import { earliest } from "./agenda.ts";
 import { createBranching } from "./branching.ts";
+import { callChecks } from "./call-checks.ts";
 import type {
   CallOptions,
   ChildHandle,
@@ -36,10 +33,11 @@ import type {
   TimeoutOption,
 } from "./context.ts";
 import { readContinuation, type ContinuationTerms, type ContinueOptions } from "./continue-as.ts";
-import type { Branch, CallStanding, ChildTerms, TimerTerms } from "./request.ts";
+import { requestOf, type Branch, type CallStanding, type ChildTerms, type TimerTerms } from "./request.ts";
 import type { Scope } from "./scope.ts";
+import { Shown } from "./shown.ts";
 import type { StepContext } from "./step-context.ts";
-import { readStepOptions, type StepOptions } from "./step-options.ts";
+import { readStepOptions, type StepOptions, type StepTerms } from "./step-options.ts";
 import {
   readTransactionTerms,
   type TransactionOptions,
@@ -52,7 +50,7 @@ export interface ContextParts {
   readonly run: RunIdentity;
   readonly signalSchemas: SignalSchemas | null;
   readonly publishedSchemas: PublishedSchemas | null;
-  readonly log: Log;
+  readonly log: () => Log;
   readonly random: () => SeededRandom;
   readonly now: () => number;
   readonly patch: (id: string) => boolean;
@@ -60,163 +58,327 @@ export interface ContextParts {
   readonly workflow: WorkflowRef;
   /** Ends the code here. */
   readonly continueAs: (terms: ContinuationTerms, branch: Branch | null) => Promise<never>;
+  /** Ends the code here, and leaves the run to others. */
+  readonly block: (reason: string, branch: Branch | null) => Promise<never>;
   readonly payloads: Payloads;
   readonly adopt: (promise: Promise<unknown>, branch: Branch) => boolean;
   readonly withdraw: (branch: Branch) => void;
-  readonly updates: UpdateHandlers;
+  readonly updates: () => UpdateHandlers;
   readonly transact: Transact;
 }
 
-/** What code in this scope asks with. */
+/**
+ * What code in this scope asks with: a plain object to whoever looks at it, each member of which is made when it is first looked for.
+ * Most code uses one or two.
+ */
 export function createContext(parts: ContextParts, scope: Scope): Context {
-  const { ask, nextKey } = scope;
+  return new Proxy({}, new MadeOnUse(parts, scope)) as Context;
+}
 
-  /** Awaits only what must be: a request is numbered and asked for in the order of the code. */
-  const withChild = (
-    what: "call" | "start",
-    workflow: WorkflowRef,
-    input: unknown,
-    options: StartChildOptions,
-    ask: (key: string, child: ChildTerms) => Promise<unknown>,
-  ): Promise<unknown> => {
-    assertWorkflow(what, workflow);
-    const checks = what === "start" ? { ...childChecks, detached: checkFlag } : childChecks;
-    const given = checkOptions<StartChildOptions>(what, options, checks);
-    const { queue = workflow.queue, priority = 0, tags = [], detached: isDetached = false, timeout } = given;
-    const { name, version, inputSchema } = workflow;
-    const isRaw = workflow.isRef === true;
-    const ownMs = timeout === undefined ? null : parseDelay(timeout, "timeout");
-    const timeoutMs = earliest(workflow.timeoutMs, ownMs);
-    const key = nextKey("child", name);
-    const askWith = (parsed: unknown): Promise<unknown> => {
-      const payload = parts.payloads.write(parsed, `The input of ${name}`);
-      const child = { workflow: name, version, queue, priority, tags, isDetached, timeoutMs, isRaw };
-      return ask(key, { ...child, input: payload });
-    };
-    if (inputSchema === null) return askWith(input);
-    const parsed = parseWith(inputSchema, input, `input of ${name}`);
-    return parsed instanceof Promise ? parsed.then(askWith) : askWith(parsed);
-  };
+class MadeOnUse implements ProxyHandler<object> {
+  readonly #parts: ContextParts;
+  readonly #scope: Scope;
+  #isWhole = false;
 
-  const start = async (
-    workflow: WorkflowRef,
-    input: unknown,
-    options: StartChildOptions,
-  ): Promise<ChildHandle> => {
-    let startedAs = "";
-    const id = await withChild("start", workflow, input, options, (key, child) => {
-      startedAs = key;
-      return ask({ family: "start", key, child });
-    });
-    const childId = id as RunId;
-    let result: Promise<unknown> | null = null;
-    /** Asked for again once it has failed: a wait that lost a race may be made anew. */
-    const join = (): Promise<unknown> => {
-      const joined = ask({ family: "child", key: startedAs, workflow: workflow.name, child: null, childId });
-      joined.catch(() => (result = null));
-      return joined;
-    };
-    return { id: childId, result: () => (result ??= join()) };
-  };
+  constructor(parts: ContextParts, scope: Scope) {
+    this.#parts = parts;
+    this.#scope = scope;
+  }
 
-  const publish = (key: string, value: unknown): Promise<unknown> => {
-    assertName("published value", key);
-    const schema = schemaOf(parts.publishedSchemas, "published value", key);
-    const what = `published value "${key}"`;
-    const requestKey = nextKey("publish", publishName(key));
-    const askWith = (parsed: unknown): Promise<unknown> => {
-      const written = parts.payloads.write(parsed, `The ${what}`);
-      return ask({ family: "publish", key: requestKey, value: written });
-    };
-    if (schema === null) return askWith(value);
-    const parsed = parseWith(schema, value, what);
-    return parsed instanceof Promise ? parsed.then(askWith) : askWith(parsed);
-  };
+  get(context: object, name: PropertyKey, receiver: unknown): unknown {
+    if (!this.#isWhole && !Object.hasOwn(context, name) && isMember(name)) this.#make(context, name);
+    return Reflect.get(context, name, receiver);
+  }
 
-  const stream = (name: string): StreamWriter => {
-    assertName("stream", name);
-    const terms = { family: "stream", stream: name } as const;
-    const write = (value: unknown): Promise<unknown> => {
-      const key = nextKey("stream", streamName(name));
-      const written = parts.payloads.write(value, `What is written to stream "${name}"`);
-      return ask({ ...terms, key, value: written, isClosing: false });
-    };
-    const close = (): Promise<unknown> => {
-      const key = nextKey("stream", closeName(name));
-      return ask({ ...terms, key, value: null, isClosing: true });
-    };
-    return {
-      write: (value) => request(() => write(value)) as Promise<void>,
-      close: () => request(close) as Promise<void>,
-    };
-  };
+  set(context: object, name: PropertyKey, value: unknown, receiver: unknown): boolean {
+    return Reflect.set(this.#whole(context), name, value, receiver);
+  }
 
-  const context = {
-    run: parts.run,
-    log: parts.log,
-    now: parts.now,
-    random: () => parts.random().next(),
-    uuid: () => parts.random().uuid(),
-    patch(id: string) {
+  has(context: object, name: PropertyKey): boolean {
+    return Reflect.has(this.#whole(context), name);
+  }
+
+  ownKeys(context: object): (string | symbol)[] {
+    return Reflect.ownKeys(this.#whole(context));
+  }
+
+  getOwnPropertyDescriptor(context: object, name: PropertyKey): PropertyDescriptor | undefined {
+    return Reflect.getOwnPropertyDescriptor(this.#whole(context), name);
+  }
+
+  defineProperty(context: object, name: PropertyKey, descriptor: PropertyDescriptor): boolean {
+    return Reflect.defineProperty(this.#whole(context), name, descriptor);
+  }
+
+  deleteProperty(context: object, name: PropertyKey): boolean {
+    return Reflect.deleteProperty(this.#whole(context), name);
+  }
+
+  preventExtensions(context: object): boolean {
+    return Reflect.preventExtensions(this.#whole(context));
+  }
+
+  #whole(context: object): object {
+    if (this.#isWhole) return context;
+    this.#isWhole = true;
+    for (const name of Object.keys(members) as MemberName[])
+      if (!Object.hasOwn(context, name)) this.#make(context, name);
+    return context;
+  }
+
+  #make(context: object, name: MemberName): void {
+    (context as Record<string, unknown>)[name] = members[name](this.#parts, this.#scope);
+  }
+}
+
+type MemberName = keyof typeof members;
+
+function isMember(name: PropertyKey): name is MemberName {
+  return Object.hasOwn(members, name);
+}
+
+/** Makes one member of a context. */
+type Maker = (parts: ContextParts, scope: Scope) => unknown;
+
+const members = {
+  run: ({ run }) => run,
+  log: ({ log }) => log(),
+  now: ({ now }) => now,
+  random:
+    ({ random }) =>
+    () =>
+      random().next(),
+  uuid:
+    ({ random }) =>
+    () =>
+      random().uuid(),
+  patch:
+    ({ patch }) =>
+    (id: string) => {
       assertName("patch", id);
-      return parts.patch(id);
+      return patch(id);
     },
 
-    step: (name: string, call: (step: StepContext) => unknown, options?: StepOptions<never>) =>
+  step:
+    (parts, { ask, nextKey }) =>
+    (name: string, call: (step: StepContext) => unknown, options?: StepOptions<never>) =>
       request(() => {
         assertName("step", name);
         if (typeof call !== "function") throw invalid(`The step "${name}" needs a function to call.`);
         const terms = readStepOptions(options);
-        return ask({ family: "step", key: nextKey("step", name), call, terms });
+        const asked = terms.publish === null ? call : withShown(parts, call, terms.publish);
+        return ask({ family: "step", key: nextKey("step", name), call: asked, terms });
       }),
-    transaction: (name: string, work: TransactionTerms["call"], options: TransactionOptions<unknown> = {}) =>
+  transaction:
+    ({ transact }, { ask, nextKey }) =>
+    (name: string, work: TransactionTerms["call"], options: TransactionOptions<unknown> = {}) =>
       request(() => {
         assertName("step", name);
         const { terms, ...transaction } = readTransactionTerms(name, work, options);
         const key = nextKey("step", name);
         const call = (step: StepContext, standing: CallStanding): unknown =>
-          parts.transact(key, transaction, step, standing);
+          transact(key, transaction, step, standing);
         return ask({ family: "step", key, call, terms });
       }),
-    sleep: (duration: Duration) =>
+  sleep:
+    (_parts, { ask, nextKey }) =>
+    (duration: Duration) =>
       request(() => {
         const timer = { delayMs: parseDelay(duration, "sleep") };
         return ask({ family: "sleep", key: nextKey("sleep", sleepName), timer });
       }),
-    sleepUntil: (instant: Date | number) =>
+  sleepUntil:
+    (_parts, { ask, nextKey }) =>
+    (instant: Date | number) =>
       request(() => {
         const timer = { dueAt: parseInstant(instant) };
         return ask({ family: "sleep", key: nextKey("sleep", sleepName), timer });
       }),
-    waitForSignal: (signal: string, options?: TimeoutOption) =>
+  waitForSignal:
+    ({ signalSchemas }, { ask, nextKey }) =>
+    (signal: string, options?: TimeoutOption) =>
       request(() => {
         assertName("signal", signal);
-        const schema = schemaOfSignal(parts.signalSchemas, signal);
+        const schema = schemaOfSignal(signalSchemas, signal);
         const timer = parseTimeout(options);
         return ask({ family: "wait", key: nextKey("wait", waitName(signal)), signal, schema, timer });
       }),
-    call: (workflow: WorkflowRef, input?: unknown, options: CallOptions = {}) =>
+  call:
+    (parts, scope) =>
+    (workflow: WorkflowRef, input?: unknown, options: CallOptions = {}) =>
       request(() =>
-        withChild("call", workflow, input, options, (key, child) =>
-          ask({ family: "child", key, workflow: child.workflow, child }),
+        withChild(parts, scope, "call", workflow, input, options, (key, child) =>
+          scope.ask({ family: "child", key, workflow: child.workflow, child }),
         ),
       ),
-    start: (workflow: WorkflowRef, input?: unknown, options: StartChildOptions = {}) =>
-      request(() => start(workflow, input, options)),
-    continueAs: (input?: unknown, to: ContinueOptions | WorkflowRef = {}) =>
-      request(async () => {
-        const terms = await readContinuation(parts.workflow, parts.payloads, input, to);
-        return parts.continueAs(terms, scope.branch);
+  start:
+    (parts, scope) =>
+    (workflow: WorkflowRef, input?: unknown, options: StartChildOptions = {}) =>
+      request(() => startChild(parts, scope, workflow, input, options)),
+  continueAs:
+    ({ workflow, payloads, continueAs }, { branch }) =>
+    (input?: unknown, to: ContinueOptions | WorkflowRef = {}) =>
+      request(async () => continueAs(await readContinuation(workflow, payloads, input, to), branch)),
+  block:
+    ({ payloads, block }, { branch }) =>
+    (reason: string) =>
+      request(() => {
+        if (typeof reason !== "string" || reason === "") throw invalid("block needs a reason: a sentence.");
+        // It is recorded: what cannot be is refused here.
+        payloads.write(reason, "The reason of block");
+        return block(reason, branch);
       }),
-    publish: (key: string, value: unknown) => request(() => publish(key, value)),
-    stream,
-    onUpdate: (name: string, handler: (payload: unknown, ctx: Context) => unknown) =>
-      parts.updates.register(name, handler, scope, (inner) =>
+  publish:
+    (parts, { ask, nextKey }) =>
+    (key: string, value: unknown) =>
+      request((): Promise<unknown> => {
+        assertName("published value", key);
+        const requestKey = nextKey("publish", publishName(key));
+        return writeShown(parts, key, value, (written) =>
+          ask({ family: "publish", key: requestKey, value: written }),
+        );
+      }),
+  pause:
+    ({ payloads }, { ask, nextKey }) =>
+    (reason?: string) =>
+      request(() => {
+        if (reason !== undefined && typeof reason !== "string")
+          throw invalid("pause needs a text to say why.");
+        const written = payloads.write(reason === undefined ? undefined : { reason }, "The reason");
+        return ask({ family: "pause", key: nextKey("pause", pauseName), reason: written });
+      }),
+  stream: (parts, scope) => (name: string) => writeTo(name, parts, scope),
+  onUpdate: (parts, scope) => (name: string, handler: (payload: unknown, ctx: Context) => unknown) =>
+    parts
+      .updates()
+      .register(name, handler, scope, (inner) =>
         createContext({ ...parts, continueAs: refuseInHandler }, inner),
       ),
-    ...createBranching(scope, parts, (inner) => createContext(parts, inner)),
+  scope: (parts, scope) => branchingOf(parts, scope).scope,
+  map: (parts, scope) => branchingOf(parts, scope).map,
+  race: (parts, scope) => branchingOf(parts, scope).race,
+} satisfies Record<keyof Context, Maker>;
+
+function branchingOf(parts: ContextParts, scope: Scope): ReturnType<typeof createBranching> {
+  return createBranching(scope, parts, (inner) => createContext(parts, inner));
+}
+
+/** Awaits only what must be: a request is numbered and asked for in the order of the code. */
+function withChild(
+  { payloads }: ContextParts,
+  { nextKey }: Scope,
+  what: "call" | "start",
+  workflow: WorkflowRef,
+  input: unknown,
+  options: StartChildOptions,
+  ask: (key: string, child: ChildTerms) => Promise<unknown>,
+): Promise<unknown> {
+  assertWorkflow(what, workflow);
+  const checks = what === "start" ? { ...callChecks, detached: checkFlag } : callChecks;
+  const given = checkOptions<StartChildOptions>(what, options, checks);
+  const { queue = workflow.queue, priority = 0, tags = [], detached: isDetached = false } = given;
+  const { timeout, expiresIn } = given;
+  const retry = given.retry === undefined ? null : createRetryPolicy(given.retry);
+  const { name, version, inputSchema } = workflow;
+  const isRaw = workflow.isRef === true;
+  const ownMs = timeout === undefined ? null : parseDelay(timeout, "timeout");
+  const timeoutMs = earliest(workflow.timeoutMs, ownMs);
+  const expiresInMs = expiresIn === undefined ? null : parseDelay(expiresIn, "expiry");
+  const key = nextKey("child", name);
+  const askWith = (parsed: unknown): Promise<unknown> => {
+    const payload = payloads.write(parsed, `The input of ${name}`);
+    const child = { workflow: name, version, queue, priority, tags, retry, isDetached, isRaw };
+    return ask(key, { ...child, timeoutMs, expiresInMs, input: payload });
   };
-  return context satisfies Record<keyof Context, unknown> as Context;
+  if (inputSchema === null) return askWith(input);
+  const parsed = parseWith(inputSchema, input, `input of ${name}`);
+  return parsed instanceof Promise ? parsed.then(askWith) : askWith(parsed);
+}
+
+async function startChild(
+  parts: ContextParts,
+  scope: Scope,
+  workflow: WorkflowRef,
+  input: unknown,
+  options: StartChildOptions,
+): Promise<ChildHandle> {
+  const { ask } = scope;
+  let startedAs = "";
+  const id = await withChild(parts, scope, "start", workflow, input, options, (key, child) => {
+    startedAs = key;
+    return ask({ family: "start", key, child });
+  });
+  const childId = id as RunId;
+  let result: Promise<unknown> | null = null;
+  /** Asked for again once it has failed: a wait that lost a race may be made anew. */
+  const join = (): Promise<unknown> => {
+    const joined = ask({ family: "child", key: startedAs, workflow: workflow.name, child: null, childId });
+    joined.catch(() => (result = null));
+    return joined;
+  };
+  return { id: childId, result: () => (result ??= join()) };
+}
+
+/** A value as its schema makes it, written down; at once where the schema can. */
+function writeShown<Written>(
+  { publishedSchemas, payloads }: ContextParts,
+  key: string,
+  value: unknown,
+  then: (written: Payload | null) => Written,
+): Written | Promise<Written> {
+  assertName("published value", key);
+  const schema = schemaOf(publishedSchemas, "published value", key);
+  const what = `published value "${key}"`;
+  const write = (parsed: unknown): Written => then(payloads.write(parsed, `The ${what}`));
+  if (schema === null) return write(value);
+  const parsed = parseWith(schema, value, what);
+  return parsed instanceof Promise ? parsed.then(write) : write(parsed);
+}
+
+/** They share one write with the step's record. */
+const mostShown = 100;
+
+/** What a step publishes is known once it has returned. */
+function withShown(
+  parts: ContextParts,
+  call: (step: StepContext) => unknown,
+  publish: NonNullable<StepTerms["publish"]>,
+): (step: StepContext) => Promise<unknown> {
+  return async (step) => {
+    const result = await call(step);
+    try {
+      const values = new Map<string, Payload | null>();
+      const shown: unknown = publish(result);
+      if (typeof shown !== "object" || shown === null)
+        throw invalid("The option publish of a step must return an object: a value for each key.");
+      if (Object.keys(shown).length > mostShown)
+        throw invalid(`A step publishes at most ${mostShown} values with its record.`);
+      for (const [key, value] of Object.entries(shown))
+        await writeShown(parts, key, value, (written) => values.set(key, written));
+      return new Shown(result, values);
+    } catch (error) {
+      // Calling the function again would do it all again.
+      throw asFinal(error);
+    }
+  };
+}
+
+function writeTo(name: string, { payloads }: ContextParts, { ask, nextKey }: Scope): StreamWriter {
+  assertName("stream", name);
+  const terms = { family: "stream", stream: name } as const;
+  const write = (value: unknown): Promise<unknown> => {
+    const key = nextKey("stream", streamName(name));
+    const written = payloads.write(value, `What is written to stream "${name}"`);
+    return ask({ ...terms, key, value: written, isClosing: false });
+  };
+  const close = (): Promise<unknown> => {
+    const key = nextKey("stream", closeName(name));
+    return ask({ ...terms, key, value: null, isClosing: true });
+  };
+  return {
+    write: (value) => request(() => write(value)) as Promise<void>,
+    close: () => request(close) as Promise<void>,
+  };
 }
 
 /** A run goes on once its handlers are done: one that waited for that would wait for itself. */
@@ -236,16 +398,10 @@ function request<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
   } catch (error) {
     answer = Promise.reject<Answer>(error);
   }
-  answer.catch(() => {});
+  // What a request returned heeds that itself.
+  if (requestOf(answer) === undefined) answer.catch(() => {});
   return answer;
 }
-
-const childChecks = {
-  queue: checkName,
-  priority: checkInteger(-(2 ** 31), 2 ** 31 - 1),
-  timeout: checkDuration,
-  tags: checkTags,
-};
 
 function schemaOfSignal(schemas: SignalSchemas | null, signal: string): StandardSchemaV1 | null {
   if (schemas === null) return null;

@@ -1,7 +1,7 @@
 import { attemptBegan, withoutOpenFailures } from "../core/earlier-attempts.ts";
 import type { RunEvent } from "../core/event.ts";
-import { meaningOf, requestId, type FactMeaning } from "../core/fact.ts";
-import { createSeqHeap } from "./seq-heap.ts";
+import { inPlaceOf, meaningOf, requestId, type FactMeaning } from "../core/fact.ts";
+import { createSeqHeap, type SeqHeap } from "./seq-heap.ts";
 
 export type RequestId = Pick<FactMeaning, "family" | "key">;
 
@@ -18,7 +18,10 @@ export interface Delivery {
   hasAnswer(request: RequestId): boolean;
   /** Whether the history says that it was withdrawn. */
   isWithdrawn(request: RequestId): boolean;
-  /** The next answer that the code asks for, or what ends its asking, which it need not ask for. */
+  /**
+   * The next answer that the code asks for, or what ends its asking, which it need not ask for. One that is vacant must be had
+   * anew, before what comes after it is given.
+   */
   peek(): RunEvent | null;
   take(): RunEvent | null;
   /** The first fact that should have been asked for by now and was not. */
@@ -30,6 +33,8 @@ export interface Delivery {
 
 interface Entry {
   answer: RunEvent | null;
+  /** The place of an answer that was set aside: what came after it waits for the one that takes it. */
+  vacancy: RunEvent | null;
   readonly marks: RunEvent[];
   isAsked: boolean;
 }
@@ -40,71 +45,117 @@ interface ExpectedFact {
 }
 
 export function createDelivery(history: readonly RunEvent[]): Delivery {
-  const entries = new Map<string, Entry>();
-  const askedFor = createSeqHeap();
-  const expected: ExpectedFact[] = [];
+  return new RunDelivery(history);
+}
+
+class RunDelivery implements Delivery {
+  /** Made with the first request, or fact: many runs have neither. */
+  #entries: Map<string, Entry> | null = null;
+  #askedFor: SeqHeap | null = null;
+  readonly #expected: ExpectedFact[] = [];
   /** What the history speaks of and the code has not asked for. */
-  const unmet = new Set<Entry>();
-  let firstExpected = 0;
+  readonly #unmet: Set<Entry> | null;
+  #firstExpected = 0;
 
-  const entryOf = (request: RequestId): Entry => {
-    const id = requestId(request);
-    const there = entries.get(id);
-    if (there !== undefined) return there;
-    const entry: Entry = { answer: null, marks: [], isAsked: false };
-    entries.set(id, entry);
-    return entry;
-  };
-
-  const add = (event: RunEvent): Entry | null => {
-    if (event.kind === "cancel_requested" || event.kind === "undo_began") askedFor.add(event);
-    const meaning = meaningOf(event);
-    if (meaning === null) return null;
-    const entry = entryOf(meaning);
-    if (!meaning.isAnswer) entry.marks.push(event);
-    else if (entry.answer === null) {
-      entry.answer = event;
-      if (entry.isAsked) askedFor.add(event);
-    }
-    return entry;
-  };
-
-  /** Code that has a handle to a child may never ask how it ended, or do so late. */
-  const isOptional = ({ kind, name }: RunEvent): boolean =>
-    kind === "child_ended" && name !== null && entries.has(requestId({ family: "start", key: name }));
-
-  const boundary = attemptBegan(history);
-  for (const event of withoutOpenFailures(history)) {
-    const entry = add(event);
-    if (entry !== null) unmet.add(entry);
-    // A new attempt need not come by all that earlier ones have done, nor by what became of it later.
-    const isOld = event.seq < boundary || (entry?.marks[0]?.seq ?? Infinity) < boundary;
-    if (entry !== null && !isOld && !isOptional(event)) expected.push({ event, entry });
+  constructor(history: readonly RunEvent[]) {
+    this.#unmet = history.length === 0 ? null : new Set();
+    if (history.length > 0) this.#remember(history);
   }
 
-  return {
-    add,
-    ask(request) {
-      const entry = entryOf(request);
-      entry.isAsked = true;
-      unmet.delete(entry);
-      if (entry.answer !== null) askedFor.add(entry.answer);
-      return entry.marks;
-    },
-    hasAnswer: (request) => entryOf(request).answer !== null,
-    isWithdrawn: (request) => entryOf(request).marks.some(({ kind }) => kind === "withdrawn"),
-    peek: () => askedFor.peek(),
-    take: () => askedFor.take(),
-    firstUnasked() {
-      while (expected[firstExpected]?.entry.isAsked === true) firstExpected++;
-      return expected[firstExpected]?.event ?? null;
-    },
-    unasked: (most) =>
-      expected
-        .slice(firstExpected)
-        .filter(({ entry }) => !entry.isAsked)
-        .slice(0, most)
-        .map(({ event }) => event),
-    isSpent: () => unmet.size === 0,
-  };
+  add(event: RunEvent): Entry | null {
+    if (event.kind === "cancel_requested" || event.kind === "undo_began") this.#give(event);
+    const meaning = meaningOf(event);
+    if (meaning === null) return null;
+    const entry = this.#entryOf(meaning);
+    if (event.isVacant === true) {
+      entry.vacancy ??= event;
+      return null;
+    }
+    if (!meaning.isAnswer) entry.marks.push(event);
+    else if (entry.answer === null) {
+      entry.answer = entry.vacancy === null ? event : inPlaceOf(entry.vacancy, event);
+      if (entry.isAsked) this.#give(entry.answer);
+    }
+    return entry;
+  }
+
+  ask(request: RequestId): readonly RunEvent[] {
+    const entry = this.#entryOf(request);
+    entry.isAsked = true;
+    this.#unmet?.delete(entry);
+    const due = entry.answer ?? entry.vacancy;
+    if (due !== null) this.#give(due);
+    return entry.marks;
+  }
+
+  hasAnswer(request: RequestId): boolean {
+    return this.#entryOf(request).answer !== null;
+  }
+
+  isWithdrawn(request: RequestId): boolean {
+    return this.#entryOf(request).marks.some(({ kind }) => kind === "withdrawn");
+  }
+
+  peek(): RunEvent | null {
+    const next = this.#askedFor?.peek() ?? null;
+    const meaning = next?.isVacant === true ? meaningOf(next) : null;
+    if (meaning === null || !this.hasAnswer(meaning)) return next;
+    // It has been taken.
+    this.#askedFor?.take();
+    return this.peek();
+  }
+
+  take(): RunEvent | null {
+    return this.#askedFor?.take() ?? null;
+  }
+
+  firstUnasked(): RunEvent | null {
+    while (this.#expected[this.#firstExpected]?.entry.isAsked === true) this.#firstExpected++;
+    return this.#expected[this.#firstExpected]?.event ?? null;
+  }
+
+  unasked(most: number): readonly RunEvent[] {
+    return this.#expected
+      .slice(this.#firstExpected)
+      .filter(({ entry }) => !entry.isAsked)
+      .slice(0, most)
+      .map(({ event }) => event);
+  }
+
+  isSpent(): boolean {
+    return this.#unmet === null || this.#unmet.size === 0;
+  }
+
+  #remember(history: readonly RunEvent[]): void {
+    const boundary = attemptBegan(history);
+    for (const event of withoutOpenFailures(history)) {
+      const entry = this.add(event);
+      if (entry === null) continue;
+      this.#unmet?.add(entry);
+      // A new attempt need not come by all that earlier ones have done, nor by what became of it later.
+      const isOld = event.seq < boundary || (entry.marks[0]?.seq ?? Infinity) < boundary;
+      if (!isOld && !this.#isOptional(event)) this.#expected.push({ event, entry });
+    }
+  }
+
+  #give(event: RunEvent): void {
+    this.#askedFor ??= createSeqHeap();
+    this.#askedFor.add(event);
+  }
+
+  #entryOf(request: RequestId): Entry {
+    this.#entries ??= new Map();
+    const id = requestId(request);
+    const there = this.#entries.get(id);
+    if (there !== undefined) return there;
+    const entry: Entry = { answer: null, vacancy: null, marks: [], isAsked: false };
+    this.#entries.set(id, entry);
+    return entry;
+  }
+
+  /** Code that has a handle to a child may never ask how it ended, or do so late. */
+  #isOptional({ kind, name }: RunEvent): boolean {
+    if (kind !== "child_ended" || name === null) return false;
+    return this.#entries?.has(requestId({ family: "start", key: name })) === true;
+  }
 }

@@ -23,7 +23,8 @@ export interface Difference {
 export type CodeEnd =
   | { readonly kind: "returned"; readonly output: unknown }
   | { readonly kind: "threw"; readonly error: unknown }
-  | { readonly kind: "continued"; readonly terms: ContinuationTerms };
+  | { readonly kind: "continued"; readonly terms: ContinuationTerms }
+  | { readonly kind: "blocked"; readonly reason: string };
 
 const most = 10;
 
@@ -62,6 +63,7 @@ function writeEnd(end: CodeEnd | null): string {
   if (end === null) return "";
   if (end.kind === "returned") return " It has returned.";
   if (end.kind === "continued") return " It goes on as another run.";
+  if (end.kind === "blocked") return ` It says: ${end.reason}`;
   const { name, message } = describeError(end.error);
   return ` It has thrown ${name}: ${message}.`;
 }

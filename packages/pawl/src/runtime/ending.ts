@@ -3,10 +3,12 @@ import type { Clock } from "../core/clock.ts";
 import { encode } from "../core/codec.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
+import { isOrder } from "../core/fact.ts";
 import { describeFailedAttempt } from "../core/failed-attempt.ts";
-import type { Ids } from "../core/ids.ts";
+import type { Ids, RunId } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
 import { placeOfError, placeOfEvent, placeOfInput, placeOfOutput } from "../core/payload-codec.ts";
+import type { Payloads } from "../core/payloads.ts";
 import { describeError, revive } from "../core/recorded-error.ts";
 import type { Continuation } from "../store/lease.ts";
 import type { RunEnd } from "../store/run-record.ts";
@@ -17,7 +19,7 @@ import { errorOf, type Fate } from "./fate.ts";
 import type { ParkTerms } from "./holding.ts";
 import { planNextAttempt } from "./next-attempt.ts";
 import { stopError, type Stop } from "./orders.ts";
-import { createUndoing, type UndoingParts } from "./undoing.ts";
+import { createUndoing, type CourseOfCode, type Undoing, type UndoingParts } from "./undoing.ts";
 import type { Workflow } from "./workflow.ts";
 
 /** What became of a run in this worker's hands. */
@@ -39,14 +41,18 @@ export interface Ending {
   blockUnreadable(error: unknown): Promise<Outcome>;
   /** A later build has written this fact of its history: leaves it to one that understands it. */
   blockNewer(event: RunEvent): Promise<Outcome>;
-  /** Null: it is to go on after all. */
-  pause(): Promise<Outcome | null>;
+  /** Null: it is to go on after all. `isNoted`: its code pauses it, and the fact that says so is there. */
+  pause(isNoted?: boolean): Promise<Outcome | null>;
 }
 
 export interface EndingParts extends UndoingParts {
   readonly workflow: Workflow;
   readonly clock: Clock;
   readonly ids: Ids;
+}
+
+/** What the code's course knows and does. */
+export interface EndingCourse extends CourseOfCode {
   /** Failures that the code had dealt with when it threw this. */
   readonly handledFailures: (thrown: unknown) => readonly number[];
 }
@@ -56,17 +62,21 @@ const longestBlockMs = 600_000;
 /** How long a step that was told to stop may go on before the run ends without it. */
 export const patienceMs = 30_000;
 
-export function createEnding(parts: EndingParts): Ending {
+export function createEnding(parts: EndingParts, course: EndingCourse): Ending {
   const { claimed, history, holding, inbox, orders, steps, bell, log, payloads } = parts;
-  const undoing = createUndoing(parts);
+  let undoing: Undoing | null = null;
   const { runId } = claimed;
   const attempt = () => ({ name: null, attempt: claimed.attempt, beganAt: holding.heldSince() });
 
+  const getUndoing = (): Undoing => (undoing ??= createUndoing(parts, course));
+
+  /** How the run will end, where that is settled: something is, or was, undone. */
+  const settledFate = (): Fate | null => (orders.isUndoing || undoing !== null ? getUndoing().fate() : null);
+
   const recordSurplus = async (): Promise<void> => {
-    while (holding.hasTooMany()) parts.absorb(await holding.record());
+    while (holding.hasTooMany()) course.absorb(await holding.record());
   };
 
-  /** The terminal fact is the last, whatever a step that nobody waits for may still bring in. */
   const end = async (
     end: RunEnd,
     data: Payload | null = null,
@@ -74,20 +84,18 @@ export function createEnding(parts: EndingParts): Ending {
   ): Promise<Outcome> => {
     await recordSurplus();
     if (next !== null) holding.add({ kind: "continued", name: null, data: encode({ id: next.id }) });
-    holding.add({ kind: end.status, ...attempt(), data });
-    await holding.end(end, next);
-    return "ended";
+    return endRun(parts, end, data, next);
   };
 
   /** What was done is undone first. How it ends is settled by the first that says so. `thrown`: by the code, if it was. */
   const conclude = async (wanted: Fate, thrown?: unknown): Promise<Outcome> => {
-    const fate = undoing.fate() ?? wanted;
-    const undone = await undoing.run(fate);
+    const fate = settledFate() ?? wanted;
+    const undone = await getUndoing().run(fate);
     if (typeof undone === "string") return undone;
     const { status } = fate;
     const error = errorOf(fate, undone.notUndone, runId, payloads);
     const isFailed = status === "failed" && error !== null;
-    const data = isFailed ? describeFailedAttempt(error, parts.handledFailures(thrown)) : null;
+    const data = isFailed ? describeFailedAttempt(error, course.handledFailures(thrown)) : null;
     const outcome = await end({ status, output: null, error }, data);
     if (isFailed) log.error("The run has failed.", { error: readError(error), attempt: claimed.attempt });
     return outcome;
@@ -141,7 +149,7 @@ export function createEnding(parts: EndingParts): Ending {
       return conclude({ status: "failed", error: payloads.encodeError(thrown, placeOfError(runId)) }, thrown);
     const fact = { kind: "attempt_failed", ...attempt() } as const;
     const error = payloads.encodeError(thrown, placeOfEvent(runId, fact));
-    holding.add({ ...fact, data: describeFailedAttempt(error, parts.handledFailures(thrown)) });
+    holding.add({ ...fact, data: describeFailedAttempt(error, course.handledFailures(thrown)) });
     const dueAt = earliest(claimed.deadlineAt, next.dueAt);
     const outcome = await layDown({
       ...unlessOrdered(),
@@ -165,14 +173,14 @@ export function createEnding(parts: EndingParts): Ending {
     await recordSurplus();
     const { answer, events } = await holding.park(terms);
     if (answer.outcome === "parked") return "parked";
-    parts.absorb(events ?? []);
+    course.absorb(events ?? []);
     inbox.fill(answer.messages);
     orders.obey();
     return null;
   };
 
-  const pause = (attemptFailed: boolean): Promise<Outcome | null> => {
-    orders.pause();
+  const pause = (attemptFailed: boolean, isNoted = false): Promise<Outcome | null> => {
+    if (!isNoted) orders.pause();
     const { dueAt } = unlessOrdered();
     const wants = orders.isUndoing ? (["resume"] as const) : (["cancel", "resume"] as const);
     return park({ reason: "paused", dueAt, delayMs: null, wants, attemptFailed });
@@ -202,7 +210,7 @@ export function createEnding(parts: EndingParts): Ending {
   const stepsEnded = async (): Promise<void> => {
     while (steps.size() > 0) {
       await heedOrders();
-      if (holding.hasFacts()) parts.absorb(await holding.record());
+      if (holding.hasFacts()) course.absorb(await holding.record());
       if (orders.stop === null) steps.beginIntended();
       else steps.refuse(stopError(orders.stop, runId, orders.cancelData));
       const isGivenUp = orders.stop !== null;
@@ -224,7 +232,7 @@ export function createEnding(parts: EndingParts): Ending {
     const givenUpAt = parts.clock.now() + patienceMs;
     while (steps.size() > 0) {
       await heedOrders();
-      if (holding.hasFacts()) parts.absorb(await holding.record());
+      if (holding.hasFacts()) course.absorb(await holding.record());
       const leftMs = givenUpAt - parts.clock.now();
       if (leftMs <= 0) {
         log.warn("The run ends without steps that do not return.", { steps: steps.running() });
@@ -250,6 +258,13 @@ export function createEnding(parts: EndingParts): Ending {
     return layDown({ ...unlessOrdered(), reason: "blocked", delayMs, attemptFailed: false });
   };
 
+  /** The code itself has said so. */
+  const blockAsTold = async (reason: string): Promise<Outcome> => {
+    await stepsEnded();
+    const difference = { message: reason, expected: [], found: [] };
+    return block(difference, payloads.encode(difference, blockedPlace));
+  };
+
   const blockUnreadable = async (error: unknown): Promise<Outcome> => {
     // Messages that come in while a step runs may be what cannot be read.
     await stepsEnded();
@@ -271,15 +286,15 @@ export function createEnding(parts: EndingParts): Ending {
 
   return {
     stop,
-    isUndoExpected: () => undoing.isExpected(),
-    pause: () => pause(false),
+    isUndoExpected: () => getUndoing().isExpected(),
+    pause: (isNoted) => pause(false, isNoted),
     giveUp() {
       steps.giveUp();
       // Without an order it was being undone, and what was settled then holds.
       return stop(orders.stop ?? "cancelled");
     },
     async finish(end) {
-      const fate = undoing.fate();
+      const fate = settledFate();
       if (fate !== null) return conclude(fate, end.kind === "threw" ? end.error : undefined);
       const ordered = orders.stop;
       if (ordered !== null) {
@@ -287,9 +302,8 @@ export function createEnding(parts: EndingParts): Ending {
         return stop(ordered);
       }
       if (end.kind === "continued") return goOn(end.terms);
-      const result = encodeResult(end, (output) =>
-        payloads.encode(output, placeOfOutput(runId), "The output of the run"),
-      );
+      if (end.kind === "blocked") return blockAsTold(end.reason);
+      const result = encodeResult(end, (output) => encodeOutput(output, runId, payloads));
       if (result.kind === "returned") return complete(result.output);
       // What the run did is not lost with a codec that is out of order: its steps are recorded.
       if (end.kind === "returned" && PawlError.is(result.error, "CODEC_FAILED"))
@@ -310,13 +324,46 @@ export function createEnding(parts: EndingParts): Ending {
   };
 }
 
+/** The terminal fact is the last, whatever a step that nobody waits for may still bring in. */
+function endRun(
+  { claimed, holding }: Pick<EndingParts, "claimed" | "holding">,
+  end: RunEnd,
+  data: Payload | null = null,
+  next: Continuation | null = null,
+): Promise<Outcome> {
+  const { attempt } = claimed;
+  holding.add({ kind: end.status, name: null, attempt, beganAt: holding.heldSince(), data });
+  return holding.end(end, next);
+}
+
+/**
+ * Ends a run whose code has returned, where nothing stands in the way: what most runs come to. Null: look closer.
+ * @param hasEnding something has been done about its end already
+ */
+export function completeAtOnce(
+  parts: EndingParts,
+  end: CodeEnd,
+  hasEnding: boolean,
+): Promise<Outcome> | null {
+  const { claimed, holding, orders, steps, payloads } = parts;
+  if (end.kind !== "returned" || hasEnding || orders.stop !== null || orders.isUndoing) return null;
+  if (steps.size() > 0 || holding.hasTooMany()) return null;
+  const result = encodeResult(end, (output) => encodeOutput(output, claimed.runId, payloads));
+  if (result.kind !== "returned") return null;
+  return endRun(parts, { status: "completed", output: result.output, error: null });
+}
+
+function encodeOutput(output: unknown, runId: RunId, payloads: Payloads): Payload | null {
+  return payloads.encode(output, placeOfOutput(runId), "The output of the run");
+}
+
 type Result =
   | { readonly kind: "returned"; readonly output: Payload | null }
   | { readonly kind: "threw"; readonly error: unknown };
 
 /** An output that cannot be written down is a failure. */
 function encodeResult(
-  end: Exclude<CodeEnd, { readonly kind: "continued" }>,
+  end: Extract<CodeEnd, { readonly kind: Result["kind"] }>,
   encodeOutput: (output: unknown) => Payload | null,
 ): Result {
   if (end.kind === "threw") return end;
@@ -335,8 +382,8 @@ function countFailedAttempts(history: readonly RunEvent[]): number {
 
 /** How often it was blocked since it last got anywhere. */
 function countBlocks(history: readonly RunEvent[]): number {
-  const asides = ["blocked", "paused", "resumed", "rescheduled", "attempt_crashed"];
-  const lastMove = history.findLastIndex((event) => !asides.includes(event.kind));
+  const asides = ["blocked", "rescheduled", "attempt_crashed"];
+  const lastMove = history.findLastIndex((event) => !isOrder(event) && !asides.includes(event.kind));
   return history.slice(lastMove + 1).filter(isBlock).length;
 }
 

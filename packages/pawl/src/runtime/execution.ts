@@ -1,20 +1,23 @@
 import { PawlError } from "../core/error.ts";
+import type { RunEvent } from "../core/event.ts";
 import type { Ids } from "../core/ids.ts";
-import { plainPayloads } from "../core/payloads.ts";
+import type { Payload } from "../core/json.ts";
+import { plainPayloads, type Payloads } from "../core/payloads.ts";
 import { beganAnew, presentLife, undoneBefore } from "../core/present-life.ts";
 import type { Watch } from "../core/watch.ts";
 import type { HolderTransactions } from "../store/holder-transactions.ts";
 import type { ClaimedRun } from "../store/lease.ts";
-import { createBell } from "./bell.ts";
+import type { Message } from "../store/message.ts";
+import { createBell, type Bell } from "./bell.ts";
 import { Course } from "./course.ts";
 import type { Outcome } from "./ending.ts";
-import { createHolding, Lost, type HoldingParts } from "./holding.ts";
+import { createHolding, Lost, type Holding, type HoldingParts } from "./holding.ts";
 import { createInbox } from "./inbox.ts";
 import { createOrders } from "./orders.ts";
-import { createRunLog } from "./run-log.ts";
-import { createSteps, type RunningStep } from "./steps.ts";
-import { createStreams } from "./streams.ts";
-import { createTransactions } from "./transactions.ts";
+import { EngineLog } from "./run-log.ts";
+import { createSteps, type RunningStep, type Steps } from "./steps.ts";
+import { createStreams, type Streams } from "./streams.ts";
+import { createTransactions, type Transact } from "./transactions.ts";
 import type { Workflow } from "./workflow.ts";
 
 export type { Outcome } from "./ending.ts";
@@ -27,6 +30,8 @@ export interface Execution {
   told(): void;
   /** The lease is known to be gone: stops at once. */
   drop(): void;
+  /** The store may have let go of the run because it was asked to, which its answer is about to tell. */
+  isLeaving(): boolean;
   /** Starts nothing new, and gives the run back once its code, told what the running steps did, asks for more. */
   release(): void;
   /** About how many bytes a parked run holds on to. */
@@ -56,124 +61,215 @@ export interface ExecutionDeps extends HoldingParts {
   readonly parkGraceMs?: number;
 }
 
+const none: readonly never[] = [];
+
 /** Begins to execute a claimed run at once. */
 export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execution {
-  const { probe, payloads = plainPayloads } = deps;
-  const log = createRunLog(deps.log, {
-    runId: claimed.runId,
-    workflow: claimed.workflow,
-    version: claimed.version,
-  });
-  const bell = createBell(deps.timers);
-  const holding = createHolding(claimed, { ...deps, log });
-  const streams = createStreams({
-    runId: claimed.runId,
-    holding,
-    payloads,
-    written: () => bell.ring(),
-  });
-  const steps = createSteps({
-    claimed,
-    streams,
-    holding,
-    probe,
-    log,
-    payloads,
-    clock: deps.clock,
-    timers: deps.timers,
-    random: deps.random,
-    watch: deps.watch,
-    changed: () => bell.ring(),
-  });
-  let isReleasing = false;
-  let course: Course | null = null;
+  return new RunExecution(claimed, deps);
+}
 
-  const execute = async (): Promise<Outcome> => {
-    const workflow = deps.findWorkflow(claimed.workflow, claimed.version);
-    if (workflow === undefined) {
-      log.error("The run's workflow is not registered here: it is given back.");
-      await holding.release();
-      return "released";
+/** One object with methods, and nothing awaited that need not be: a worker makes one for every run, and many live at a time. */
+class RunExecution implements Execution {
+  readonly #claimed: ClaimedRun;
+  readonly #deps: ExecutionDeps;
+  readonly #payloads: Payloads;
+  readonly #log: EngineLog;
+  readonly #bell: Bell;
+  readonly #holding: Holding;
+  readonly #streams: Streams;
+  readonly #steps: Steps;
+  #isReleasing = false;
+  #course: Course | null = null;
+  #done: Promise<Outcome>;
+  #settleDone: (outcome: Outcome) => void = () => {};
+
+  constructor(claimed: ClaimedRun, deps: ExecutionDeps) {
+    const { probe, payloads = plainPayloads } = deps;
+    const { runId, workflow, version } = claimed;
+    const log = new EngineLog(deps.log, { runId, workflow, version });
+    const bell = createBell(deps.timers);
+    const holding = createHolding(claimed, deps, log);
+    const ring = (): void => bell.ring();
+    const streams = createStreams({ runId, holding, payloads, written: ring });
+    this.#claimed = claimed;
+    this.#deps = deps;
+    this.#payloads = payloads;
+    this.#log = log;
+    this.#bell = bell;
+    this.#holding = holding;
+    this.#streams = streams;
+    this.#steps = createSteps({
+      claimed,
+      streams,
+      holding,
+      probe,
+      log,
+      payloads,
+      clock: deps.clock,
+      timers: deps.timers,
+      random: deps.random,
+      watch: deps.watch,
+      changed: ring,
+    });
+    this.#done = this.#hold(() => this.#execute());
+  }
+
+  get done(): Promise<Outcome> {
+    return this.#done;
+  }
+
+  told(): void {
+    this.#holding.told();
+    this.#bell.ring();
+  }
+
+  drop(): void {
+    const { runId } = this.#claimed;
+    this.#holding.drop();
+    this.#steps.abort(new PawlError("LEASE_LOST", `Run ${runId} is no longer held.`, { runId }));
+    this.#bell.ring();
+    this.#settleDone("lost");
+  }
+
+  isLeaving(): boolean {
+    return this.#holding.isLeaving();
+  }
+
+  release(): void {
+    this.#isReleasing = true;
+    this.#bell.ring();
+  }
+
+  bytes(): number {
+    return this.#holding.bytes();
+  }
+
+  resume(again: ClaimedRun): Execution | null {
+    const parked = this.#course;
+    if (parked === null || !parked.isResumable || !this.#holding.renew(again)) return null;
+    this.#done = this.#hold(() => this.#continue(parked));
+    return this;
+  }
+
+  stepsInProgress(): readonly RunningStep[] {
+    return this.#steps.inProgress();
+  }
+
+  stepsSince(at: number): readonly string[] {
+    return this.#steps.ranSince(at);
+  }
+
+  /** From a claim until it is let go. */
+  #hold(act: () => Promise<Outcome>): Promise<Outcome> {
+    const done = new Promise<Outcome>((resolve) => {
+      this.#settleDone = resolve;
+    });
+    const stop = (error: unknown): void => {
+      if (!(error instanceof Lost))
+        this.#log.error("A bug in Pawl stopped the execution: please report it.", { error });
+      this.drop();
+    };
+    try {
+      act().then(this.#settleDone, stop);
+    } catch (error) {
+      stop(error);
     }
-    const inbox = createInbox();
+    return done;
+  }
+
+  #findWorkflow(): Workflow | undefined {
+    return this.#deps.findWorkflow(this.#claimed.workflow, this.#claimed.version);
+  }
+
+  #execute(): Promise<Outcome> {
+    const { input, isInputLeftOut, lastSeq, told } = this.#claimed;
+    const workflow = this.#findWorkflow();
+    if (workflow === undefined) return this.#giveBack();
+    const isFresh = !isInputLeftOut && lastSeq === 0 && !told;
     // A run that must not be executed twice is only now known to begin.
+    const isPlain = isFresh && workflow.crashLimit !== 0;
+    return isPlain ? this.#run(workflow, input, none, none) : this.#load(workflow);
+  }
+
+  async #giveBack(): Promise<Outcome> {
+    this.#log.error("The run's workflow is not registered here: it is given back.");
+    await this.#holding.release();
+    return "released";
+  }
+
+  async #load(workflow: Workflow): Promise<Outcome> {
+    const { input, isInputLeftOut, lastSeq, told } = this.#claimed;
+    const holding = this.#holding;
     if (workflow.crashLimit === 0) await holding.begin();
-    const [input, loaded, messages] = await Promise.all([
-      claimed.isInputLeftOut ? holding.loadInput() : claimed.input,
-      claimed.lastSeq > 0 ? holding.loadHistory() : [],
-      claimed.told ? holding.readInbox() : [],
+    const [loadedInput, history, messages] = await Promise.all([
+      isInputLeftOut ? holding.loadInput() : input,
+      lastSeq > 0 ? holding.loadHistory() : none,
+      told ? holding.readInbox() : none,
     ]);
+    return this.#run(workflow, loadedInput, history, messages);
+  }
+
+  #run(
+    workflow: Workflow,
+    input: Payload | null,
+    loaded: readonly RunEvent[],
+    messages: readonly Message[],
+  ): Promise<Outcome> {
+    const claimed = this.#claimed;
+    const holding = this.#holding;
     const history = presentLife(loaded);
+    const inbox = createInbox();
     inbox.fill(messages);
-    streams.recall(history);
-    steps.remember(history, undoneBefore(loaded));
-    course = new Course({
-      ...deps,
-      claimed: { ...claimed, input },
+    this.#streams.recall(history);
+    this.#steps.remember(history, undoneBefore(loaded));
+    let transact: Transact | null = null;
+    // Written out: a copy of so many properties costs more than all else that a plain run needs.
+    const { clock, ids, random, settle, timers, watch, probe } = this.#deps;
+    this.#course = new Course({
+      claimed: input === claimed.input ? claimed : { ...claimed, input },
       workflow,
       history,
       holding,
       inbox,
       orders: createOrders(claimed, history, inbox, holding),
-      steps,
-      streams,
-      bell,
-      log,
-      payloads,
-      restGraceMs: deps.restGraceMs ?? 2_000,
-      parkGraceMs: deps.parkGraceMs ?? 100,
-      isReleasing: () => isReleasing,
+      steps: this.#steps,
+      streams: this.#streams,
+      bell: this.#bell,
+      log: this.#log,
+      payloads: this.#payloads,
+      clock,
+      ids,
+      random,
+      settle,
+      timers,
+      watch,
+      restGraceMs: this.#deps.restGraceMs ?? 2_000,
+      parkGraceMs: this.#deps.parkGraceMs ?? 100,
+      isReleasing: () => this.#isReleasing,
       cancelRecorded: () => probe("cancel.recorded"),
-      transact: createTransactions({ ...deps, claimed, holding, log, payloads, life: beganAnew(history) }),
+      transact: (...call) => (transact ??= this.#createTransactions(history))(...call),
     });
-    return course.run();
-  };
+    return this.#course.run();
+  }
 
-  const continueCourse = async (parked: Course): Promise<Outcome> => {
-    const workflow = deps.findWorkflow(claimed.workflow, claimed.version);
-    if (workflow?.crashLimit === 0) await holding.begin();
+  async #continue(parked: Course): Promise<Outcome> {
+    if (this.#findWorkflow()?.crashLimit === 0) await this.#holding.begin();
     return parked.resume();
-  };
+  }
 
-  /** From a claim until it is let go. */
-  const hold = (act: () => Promise<Outcome>): Execution => {
-    let settleDone: (outcome: Outcome) => void = () => {};
-    const done = new Promise<Outcome>((resolve) => {
-      settleDone = resolve;
+  #createTransactions(history: readonly RunEvent[]): Transact {
+    const { transactions, ids, clock, random, timers } = this.#deps;
+    return createTransactions({
+      claimed: this.#claimed,
+      holding: this.#holding,
+      life: beganAnew(history),
+      transactions,
+      payloads: this.#payloads,
+      ids,
+      clock,
+      random,
+      timers,
+      log: this.#log,
     });
-    const drop = (): void => {
-      holding.drop();
-      steps.abort(
-        new PawlError("LEASE_LOST", `Run ${claimed.runId} is no longer held.`, { runId: claimed.runId }),
-      );
-      bell.ring();
-      settleDone("lost");
-    };
-    act().then(settleDone, (error: unknown) => {
-      if (!(error instanceof Lost))
-        log.error("A bug in Pawl stopped the execution: please report it.", { error });
-      drop();
-    });
-    return {
-      done,
-      told() {
-        holding.told();
-        bell.ring();
-      },
-      drop,
-      release() {
-        isReleasing = true;
-        bell.ring();
-      },
-      bytes: () => holding.bytes(),
-      resume(again) {
-        const parked = course;
-        if (parked === null || !parked.isResumable || !holding.renew(again)) return null;
-        return hold(() => continueCourse(parked));
-      },
-      stepsInProgress: () => steps.inProgress(),
-      stepsSince: (at) => steps.ranSince(at),
-    };
-  };
-  return hold(execute);
+  }
 }

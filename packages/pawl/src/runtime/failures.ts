@@ -22,26 +22,31 @@ interface Failure {
 }
 
 export function createFailures(): Failures {
-  const failures: Failure[] = [];
-  let last: Failure | null = null;
+  return new GivenFailures();
+}
 
-  return {
-    given({ seq }, error) {
-      last = error === null ? null : { seq, error, isAnswered: false };
-      if (last !== null) failures.push(last);
-    },
-    asked() {
-      if (last !== null) last.isAnswered = true;
-    },
-    handled(thrown) {
-      if (failures.length === 0) return [];
-      const causes = causesOf(thrown);
-      const isCause = ({ error }: Failure): boolean => causes.has(error);
-      const isUnanswered = ({ isAnswered }: Failure): boolean => !isAnswered;
-      const isOpen = failures.some(isCause) ? isCause : isUnanswered;
-      return failures.filter((failure) => !isOpen(failure)).map(({ seq }) => seq);
-    },
-  };
+class GivenFailures implements Failures {
+  /** Made with the first one. */
+  #all: Failure[] | null = null;
+  #last: Failure | null = null;
+
+  given({ seq }: RunEvent, error: Error | null): void {
+    this.#last = error === null ? null : { seq, error, isAnswered: false };
+    if (this.#last !== null) (this.#all ??= []).push(this.#last);
+  }
+
+  asked(): void {
+    if (this.#last !== null) this.#last.isAnswered = true;
+  }
+
+  handled(thrown: unknown): readonly number[] {
+    if (this.#all === null) return [];
+    const causes = causesOf(thrown);
+    const isCause = ({ error }: Failure): boolean => causes.has(error);
+    const isUnanswered = ({ isAnswered }: Failure): boolean => !isAnswered;
+    const isOpen = this.#all.some(isCause) ? isCause : isUnanswered;
+    return this.#all.filter((failure) => !isOpen(failure)).map(({ seq }) => seq);
+  }
 }
 
 /** What was thrown, its causes, and the errors it gathers, as far as they can be looked at. */

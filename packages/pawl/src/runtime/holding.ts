@@ -12,7 +12,9 @@ import type { Log } from "../core/log.ts";
 import type { Emit } from "../core/pawl-event.ts";
 import { plainPayloads, type Payloads } from "../core/payloads.ts";
 import type { Random } from "../core/random.ts";
-import type { Timers } from "../core/timers.ts";
+import { isPublishedWithStep } from "../core/request-key.ts";
+import { delay, type Timers } from "../core/timers.ts";
+import type { Audience } from "../store/audience.ts";
 import type {
   ClaimedRun,
   Continuation,
@@ -28,9 +30,10 @@ import type { NewRun, RunEnd } from "../store/run-record.ts";
 import type { NewStreamItem } from "../store/showing.ts";
 import type { Store } from "../store/store.ts";
 import { asRecorded, createEntry, type Entry } from "./entry.ts";
-import { createFactReport } from "./report-facts.ts";
+import { createFactReport, type FactReport, type WrittenFact } from "./report-facts.ts";
 import { createStoreTime, type StoreTime } from "./store-time.ts";
-import { createTurns } from "./turns.ts";
+import { createStreamWrites, type StreamWrites, type Writing } from "./stream-writes.ts";
+import { Turns } from "./turns.ts";
 
 /** The run is held by somebody else, or by nobody: whoever meets this stops at once and in silence. */
 export class Lost extends Error {
@@ -38,8 +41,6 @@ export class Lost extends Error {
 }
 
 export type Fact = Omit<NewEvent, "seq">;
-/** Something to write to a stream, where it comes next. */
-type Writing = Omit<NewStreamItem, "position">;
 export type ParkTerms = Pick<Parking, "reason" | "dueAt" | "delayMs" | "wants" | "attemptFailed">;
 
 /**
@@ -73,7 +74,7 @@ export interface Holding {
   /** The run was parked, and this worker has claimed it again. False, and as it was, unless all is as it left it. */
   renew(again: ClaimedRun): boolean;
   /** `next`: the run that goes on from it. */
-  end(end: RunEnd, next: Continuation | null): Promise<void>;
+  end(end: RunEnd, next: Continuation | null): Promise<"ended">;
   release(): Promise<void>;
   /** Unread messages may be there. */
   isTold(): boolean;
@@ -81,8 +82,11 @@ export interface Holding {
   /** Says that the code begins, where the claim has not. */
   begin(): Promise<void>;
   readInbox(): Promise<readonly Message[]>;
-  /** Asks a child of this run to stop, or the run as which it went on. Does nothing where it has ended, or was asked before. */
-  cancelChild(childId: RunId): Promise<void>;
+  /**
+   * Asks a child of this run to stop, or the run as which it went on. Does nothing where it has ended, or was asked before in
+   * this life of the run.
+   */
+  cancelChild(childId: RunId, life: number): Promise<void>;
   loadHistory(): Promise<readonly RunEvent[]>;
   loadInput(): Promise<Payload | null>;
   /** Asks the store for its time. */
@@ -99,6 +103,8 @@ export interface Holding {
   /** From now on every call ends in `Lost`, those under way included. */
   drop(): void;
   isHeld(): boolean;
+  /** Whether it has asked the store to let go of the run, and is not answered yet: it may be neither held nor lost. */
+  isLeaving(): boolean;
   /** Throws `Lost` if it is not held. */
   assertHeld(): void;
 }
@@ -120,6 +126,8 @@ export interface HoldingParts {
   readonly emit?: Emit | undefined;
   /** Default: without a codec, up to 1 MiB. */
   readonly payloads?: Payloads;
+  /** Who is told how runs end, before they would find it in the store. Default: nobody is. */
+  readonly audiences?: ReadonlySet<Audience> | undefined;
 }
 
 /** In one write: it must not hold up the other runs that share the connection, and has to fit into one message. */
@@ -131,377 +139,541 @@ const longestTurnMs = 10_000;
 const firstPauseMs = 100;
 const longestPauseMs = 5_000;
 
-export function createHolding(claimed: ClaimedRun, parts: HoldingParts): Holding {
-  const { store, timers, random, log } = parts;
-  let lease = { runId: claimed.runId, epoch: claimed.epoch, workerId: parts.workerId };
-  const time = createStoreTime(parts.clock, claimed.claimedAt);
-  const { emit, workerId, payloads = plainPayloads } = parts;
-  const report = emit && createFactReport(emit, claimed, workerId, () => time.estimate(), payloads);
-  let gathered: Gathered[] = [];
-  let gatheredBytes = 0;
+/** `log`: one that says which run it is about. */
+export function createHolding(claimed: ClaimedRun, parts: HoldingParts, log: Log): Holding {
+  return new RunHolding(claimed, parts, log);
+}
+
+/** One object with methods: a worker makes one for every run, and closures would be most of what that costs. */
+class RunHolding implements Holding {
+  readonly time: StoreTime;
+  readonly #claimed: ClaimedRun;
+  readonly #parts: HoldingParts;
+  readonly #log: Log;
+  readonly #report: FactReport | undefined;
+  readonly #turns: Turns;
+  #lease: Lease;
+  #gathered: Gathered[] = [];
+  #gatheredBytes = 0;
   /** Facts that came into the history in a transaction of the user's, and that nobody has been told of yet. */
-  let arrived: RunEvent[] = [];
-  const turns = createTurns(timers);
-  let lastSeq = claimed.lastSeq;
-  let heldSince = time.estimate();
-  let bytes = sizeOf(claimed.input);
-  let isTold = claimed.told;
-  let isDropped = false;
-  /** Why nothing can be written to streams any more. An error is costly to make, and mostly nobody asks for it. */
-  let over: (() => PawlError) | null = null;
-  /** The last position in each stream that was written to here. */
-  const positions = new Map<string, number>();
-  const writers = new Set<(error: PawlError | null) => void>();
+  #arrived: RunEvent[] = [];
+  #lastSeq: number;
+  #heldSince: number;
+  #bytes: number;
+  #isTold: boolean;
+  #looks = 0;
+  #isDropped = false;
+  #isLeaving = false;
+  #streams: StreamWrites | null = null;
+  /** Why nothing can be written to streams any more. */
+  #over: (() => PawlError) | null = null;
 
-  const isHeld = (): boolean => {
-    isDropped ||= parts.isAlive?.() === false;
-    return !isDropped;
-  };
+  constructor(claimed: ClaimedRun, parts: HoldingParts, log: Log) {
+    const { emit, workerId, clock, timers, payloads = plainPayloads } = parts;
+    this.#claimed = claimed;
+    this.#parts = parts;
+    this.#log = log;
+    this.#lease = { runId: claimed.runId, epoch: claimed.epoch, workerId };
+    this.time = createStoreTime(clock, claimed.claimedAt);
+    this.#report = emit && createFactReport(emit, claimed, workerId, () => this.time.estimate(), payloads);
+    this.#turns = new Turns(timers);
+    this.#lastSeq = claimed.lastSeq;
+    this.#heldSince = this.time.estimate();
+    this.#bytes = sizeOf(claimed.input);
+    this.#isTold = claimed.told;
+  }
 
-  const assertHeld = (): void => {
-    if (!isHeld()) throw new Lost();
-  };
+  lease(): Lease {
+    return this.#lease;
+  }
 
-  const probe = (point: CrashPoint): void => {
-    parts.probe(point);
-    assertHeld();
-  };
+  heldSince(): number {
+    return this.#heldSince;
+  }
+
+  bytes(): number {
+    return this.#bytes;
+  }
+
+  hasFacts(): boolean {
+    if (this.#arrived.length > 0) return true;
+    return this.#gathered.length > 0 && this.#gathered.length > waitingPatches(this.#gathered).length;
+  }
+
+  hasPressing(): boolean {
+    return this.#arrived.length > 0 || this.#gathered.some(({ fact }) => fact?.kind !== "patched");
+  }
+
+  hasAnswers(): boolean {
+    return this.#arrived.length > 0 || this.#gathered.some(isAnswering);
+  }
+
+  hasTooMany(): boolean {
+    return this.#gathered.length >= mostFacts || this.#gatheredBytes >= mostBytes;
+  }
+
+  add(fact: Fact, child?: NewRun, tookMs?: number): void {
+    const size = sizeOf(fact.data) + sizeOf(child?.input ?? null);
+    this.#gathered.push({ fact, child, tookMs, size, writing: undefined });
+    this.#gatheredBytes += size;
+  }
+
+  write(terms: Writing, fact?: Fact): Promise<void> {
+    return this.#streamWrites().write((settle) => {
+      const size = sizeOf(terms.data) + 100;
+      this.#gatheredBytes += size;
+      const writing = { terms, settle };
+      this.#gathered.push({ fact: fact ?? null, child: undefined, tookMs: undefined, size, writing });
+    });
+  }
+
+  async record(): Promise<readonly RunEvent[]> {
+    if (this.#arrived.length > 0 && this.#gathered.length === waitingPatches(this.#gathered).length)
+      return this.#takeArrived();
+    const written = await this.#write("record", sendRecord);
+    return written.isRepeated ? this.#reload(written) : this.#absorb(written);
+  }
+
+  async park(terms: ParkTerms): Promise<{ answer: ParkAnswer; events: readonly RunEvent[] | null }> {
+    const look = this.#nextLook();
+    const send = (store: Store, recording: Recording): Promise<ParkAnswer> =>
+      store.park({ ...recording, ...terms, lastSeq: this.#lastSeq, look });
+    const tell = (answer: ParkAnswer): void => {
+      if (answer.outcome === "parked") this.#report?.parked(terms, answer);
+    };
+    this.#isLeaving = true;
+    const written = await this.#write("park", send, tell, terms.delayMs);
+    this.#isLeaving = false;
+    if (written.answer.outcome === "parked") this.#letGo();
+    // A run that is parked is no longer ours: nothing is asked about it.
+    if (!written.isRepeated) return { answer: written.answer, events: this.#absorb(written) };
+    const events = written.answer.outcome === "parked" ? null : await this.#reload(written);
+    return { answer: written.answer, events };
+  }
+
+  renew(again: ClaimedRun): boolean {
+    const isNext = again.epoch === this.#lease.epoch + 1 && again.attempt === this.#claimed.attempt;
+    if (!isNext || again.lastSeq !== this.#lastSeq || !this.isHeld()) return false;
+    this.#lease = { ...this.#lease, epoch: again.epoch };
+    this.time.learn(again.claimedAt);
+    this.#heldSince = this.time.estimate();
+    this.#isTold = again.told;
+    this.#over = null;
+    this.#streams?.reopen();
+    return true;
+  }
+
+  async end(end: RunEnd, next: Continuation | null): Promise<"ended"> {
+    this.#isLeaving = true;
+    const tellWaiting = next === null ? this.#waiting() : null;
+    const report = this.#report;
+    await this.#write(
+      "end",
+      (store, { lease, events, children, written }) => {
+        const { status, output, error } = end;
+        const ending = { lease, events, children, status, output, error };
+        if (written === undefined && next === null) return store.end(ending);
+        return store.end({
+          ...ending,
+          ...(written !== undefined && { written }),
+          ...(next !== null && { next }),
+        });
+      },
+      report && (() => report.ended(end)),
+    );
+    this.#letGo();
+    if (tellWaiting !== null) for (const tell of tellWaiting) tell(end);
+    return "ended";
+  }
+
+  async release(): Promise<void> {
+    this.#isLeaving = true;
+    await this.#persist(
+      () => this.#parts.store.release(this.#lease),
+      () => this.#report?.released(),
+    );
+    this.#letGo();
+  }
+
+  isTold(): boolean {
+    return this.#isTold;
+  }
+
+  told(): void {
+    this.#isTold = true;
+  }
+
+  async begin(): Promise<void> {
+    await this.#persist(() => this.#parts.store.begin(this.#lease));
+  }
+
+  async readInbox(): Promise<readonly Message[]> {
+    this.#isTold = false;
+    const look = this.#nextLook();
+    return this.#persist(() => this.#parts.store.readInbox({ lease: this.#lease, look }));
+  }
+
+  async cancelChild(childId: RunId, life: number): Promise<void> {
+    const { store } = this.#parts;
+    const data = encode({ reason: "withdrawn" });
+    for (let runId: RunId | undefined = childId; runId !== undefined;) {
+      const at: RunId = runId;
+      const message = {
+        id: cancelFromParentId(at, this.#lease.runId, life),
+        runId: at,
+        topic: "cancel",
+        data,
+        idempotencyKey: null,
+      } as const;
+      const answer = await this.#persist(() => store.tell(message));
+      // One that went on as another is over.
+      runId =
+        answer === "ended" ? (await this.#persist(() => store.getEnds([at]))).get(at)?.chainEnd : undefined;
+    }
+  }
+
+  async loadHistory(): Promise<readonly RunEvent[]> {
+    const { runId, lastSeq } = this.#claimed;
+    const history = await this.#persist(() => this.#parts.store.loadHistory(runId, 0, lastSeq));
+    // The history is the truth: a fact numbered as one that is there would be lost.
+    this.#lastSeq = Math.max(this.#lastSeq, history.at(-1)?.seq ?? 0);
+    this.#bytes += history.reduce((sum, { data }) => sum + bytesOfFact + sizeOf(data), 0);
+    return history;
+  }
+
+  async loadInput(): Promise<Payload | null> {
+    const run = await this.#persist(() => this.#parts.store.getRun(this.#lease.runId));
+    const input = run?.input ?? null;
+    this.#bytes += sizeOf(input);
+    return input;
+  }
+
+  async lookAtClock(): Promise<void> {
+    this.time.learn(await this.#persist(() => this.#parts.store.now()));
+  }
+
+  async enter(fact: Fact, tookMs: number, isAhead: (is: boolean) => void): Promise<Entry> {
+    await this.#turns.takeWithin(
+      longestTurnMs,
+      () => !this.#gathered.some(isAnswering),
+      () => isAhead(true),
+    );
+    let hasArrived = false;
+    try {
+      this.assertHeld();
+      await this.#recordPatches();
+    } catch (error) {
+      this.#turns.end();
+      throw error;
+    }
+    const { store } = this.#parts;
+    const lease = this.#lease;
+    const event = { seq: this.#lastSeq + 1, ...fact };
+    return createEntry({
+      lease,
+      event,
+      record: (marker) => this.#persist(() => store.record({ lease, events: [marker], children: [] })),
+      load: () => this.#loadFrom(event.seq),
+      learn: (answer) => this.#learn(answer),
+      arrived: (recorded) => {
+        hasArrived = true;
+        this.#report?.recorded([{ event, tookMs }], null);
+        this.#arrived.push(recorded);
+        this.#bytes += bytesOfFact + sizeOf(recorded.data);
+      },
+      ended: (isTaken) => {
+        if (isTaken) this.#lastSeq = event.seq;
+        if (!hasArrived) isAhead(false);
+        this.#turns.end();
+      },
+    });
+  }
+
+  async confirm(): Promise<void> {
+    const recording = { lease: this.#lease, events: [], children: [] };
+    this.#learn(await this.#persist(() => this.#parts.store.record(recording)));
+  }
+
+  drop(): void {
+    this.#isDropped = true;
+    const { runId, epoch } = this.#lease;
+    this.#endStreams(() => new LeaseLostError(runId, epoch));
+  }
+
+  isHeld(): boolean {
+    this.#isDropped ||= this.#parts.isAlive?.() === false;
+    return !this.#isDropped;
+  }
+
+  isLeaving(): boolean {
+    return this.#isLeaving;
+  }
+
+  assertHeld(): void {
+    if (!this.isHeld()) throw new Lost();
+  }
+
+  #probe(point: CrashPoint): void {
+    this.#parts.probe(point);
+    this.assertHeld();
+  }
+
+  #nextLook(): number {
+    this.#looks += 1;
+    return this.#looks;
+  }
 
   /** Calls until the store answers: every call is safe to repeat. `answered` hears of it though the run is dropped by then. */
-  const persist = async <A>(
+  async #persist<A>(call: () => Promise<A>, answered?: (answer: A) => void): Promise<A> {
+    this.assertHeld();
+    try {
+      const answer = await call();
+      answered?.(answer);
+      this.assertHeld();
+      return answer;
+    } catch (error) {
+      return this.#callAgain(error, call, answered);
+    }
+  }
+
+  /** The call has failed with this error: what the store said, or that it said nothing. */
+  async #callAgain<A>(
+    failure: unknown,
     call: () => Promise<A>,
-    answered?: (answer: A) => void,
-  ): Promise<{ readonly answer: A; readonly isRepeated: boolean }> => {
+    answered: ((answer: A) => void) | undefined,
+  ): Promise<A> {
+    let error = failure;
     for (let failures = 1; ; failures++) {
-      assertHeld();
+      if (PawlError.is(error, "LEASE_LOST")) this.#isDropped = true;
+      this.assertHeld();
+      this.#log.warn("The store did not answer; the same call is made again.", {
+        runId: this.#lease.runId,
+        failures,
+        error,
+      });
+      const { random, timers } = this.#parts;
+      await delay(timers, backOffMs(failures, random, firstPauseMs, longestPauseMs));
+      this.assertHeld();
       try {
         const answer = await call();
         answered?.(answer);
-        assertHeld();
-        return { answer, isRepeated: failures > 1 };
-      } catch (error) {
-        if (PawlError.is(error, "LEASE_LOST")) isDropped = true;
-        assertHeld();
-        log.warn("The store did not answer; the same call is made again.", {
-          runId: lease.runId,
-          failures,
-          error,
-        });
+        this.assertHeld();
+        return answer;
+      } catch (again) {
+        error = again;
       }
-      const pauseMs = backOffMs(failures, random, firstPauseMs, longestPauseMs);
-      await new Promise<void>((resolve) => void timers.after(pauseMs, resolve));
     }
-  };
+  }
 
   /**
    * The oldest facts: as many as fit into a record. What ends or parks the run takes all: `hasTooMany` was asked before. A
    * patch that nothing has followed waits, unless the run ends: whoever goes on may be old code, which finds nothing that it
    * could stumble over, and must be free to take the old side.
    */
-  const takeGathered = (at: "record" | "park" | "end"): readonly Gathered[] => {
+  #takeGathered(at: WriteKind): readonly Gathered[] {
     let count = 0;
     let bytes = 0;
-    const waiting = at === "end" ? [] : waitingPatches(gathered);
-    const ready = waiting.length === 0 ? gathered : gathered.filter((each) => !waiting.includes(each));
-    for (const { size } of ready) {
-      if (at === "record" && count > 0 && (count === mostFacts || bytes + size > mostBytes)) break;
+    const waiting = at === "end" ? [] : waitingPatches(this.#gathered);
+    const ready =
+      waiting.length === 0 ? this.#gathered : this.#gathered.filter((each) => !waiting.includes(each));
+    for (const { size, fact } of ready) {
+      const isFull = count > 0 && (count >= mostFacts || bytes + size > mostBytes);
+      if (at === "record" && isFull && !isShownWithStep(fact)) break;
       count += 1;
       bytes += size;
     }
-    gatheredBytes -= bytes;
-    const taken = ready.slice(0, count);
-    gathered = [...ready.slice(count), ...waiting];
-    return taken;
-  };
-
-  /** Where each writing goes. Nobody else writes while the run is held, so the store is asked once for each stream. */
-  const placed = async (batch: readonly Gathered[]): Promise<readonly NewStreamItem[]> => {
-    const writings = batch.flatMap(({ writing }) => writing?.terms ?? []);
-    const unknown = [...new Set(writings.map(({ name }) => name))].filter((name) => !positions.has(name));
-    if (unknown.length > 0) {
-      const { answer } = await persist(() => store.lastPositions(lease.runId, unknown));
-      for (const name of unknown) positions.set(name, answer.get(name) ?? 0);
+    this.#gatheredBytes -= bytes;
+    if (count === ready.length) {
+      this.#gathered = [...waiting];
+      return ready;
     }
-    return writings.map((terms) => {
-      const position = (positions.get(terms.name) ?? 0) + 1;
-      positions.set(terms.name, position);
-      return { ...terms, position };
-    });
-  };
+    this.#gathered = [...ready.slice(count), ...waiting];
+    return ready.slice(0, count);
+  }
 
-  /** Tells those who write to streams that it is done, or that nothing more will be. */
-  const finishWriting = (batch: readonly Gathered[]): void => {
-    for (const { writing } of batch) writing?.settle(null);
-  };
-  const endWriting = (reason: () => PawlError): void => {
-    over ??= reason;
-    for (const settle of writers) settle(reason());
-  };
-  const letGo = (): void => endWriting(notExecuted);
-  const notExecuted = (): PawlError =>
-    new PawlError("RUN_ENDED", `Run ${lease.runId} is no longer executed.`, { runId: lease.runId });
+  /**
+   * Sends the oldest facts that have gathered. What comes in meanwhile waits for the next write. One async function, with few
+   * others around it: of every run that is in flight, all that wait for its write are kept.
+   * @param patches written alone, in a turn that was taken before
+   */
+  async #write<A>(
+    at: WriteKind,
+    send: Send<A>,
+    tell?: (answer: A) => void,
+    nextDelayMs: number | null = null,
+    patches?: readonly Gathered[],
+  ): Promise<Written<A>> {
+    if (patches === undefined && !this.#turns.takeNow()) await this.#turns.take();
+    try {
+      const taken = patches ?? this.#takeGathered(at);
+      const { events, children, writings } = this.#number(taken);
+      const lease = this.#lease;
+      const recording: Recording =
+        writings === none
+          ? { lease, events, children }
+          : { lease, events, children, written: await this.#place(writings) };
+      this.#probe(points[at].before);
+      const report = this.#report;
+      const answered =
+        report &&
+        ((answer: A): void => {
+          report.recorded(measuredFacts(taken, events), nextDelayMs);
+          tell?.(answer);
+        });
+      let answer: A;
+      let isRepeated = false;
+      try {
+        answer = await send(this.#parts.store, recording);
+        answered?.(answer);
+        this.assertHeld();
+      } catch (error) {
+        answer = await this.#callAgain(error, () => send(this.#parts.store, recording), answered);
+        isRepeated = true;
+      }
+      for (const { settle } of writings) settle(null);
+      this.#probe(points[at].after);
+      return { answer, isRepeated, sent: events, arrived: this.#takeArrived() };
+    } finally {
+      if (patches === undefined) this.#turns.end();
+    }
+  }
 
   /** Facts are numbered when they are written: one whose transaction rolls back leaves no gap. */
-  const number = (gathered: Gathered): Numbered => {
-    if (gathered.fact === null) return { ...gathered, event: null };
-    lastSeq += 1;
-    return { ...gathered, event: { seq: lastSeq, ...gathered.fact } };
-  };
-
-  /** Sends the oldest facts that have gathered. What comes in meanwhile waits for the next write. */
-  const write = async <A>(
-    at: "record" | "park" | "end",
-    send: (recording: Recording) => Promise<A>,
-    tell?: (answer: A) => void,
-    nextDelayMs: number | null = null,
-  ): Promise<Written<A>> => {
-    const endTurn = await turns.take();
-    try {
-      return await writeInTurn(at, send, tell, nextDelayMs);
-    } finally {
-      endTurn();
+  #number(taken: readonly Gathered[]): Numbered {
+    // Most writes are of one fact, and an array that grows takes more room than all else of it.
+    const events: NewEvent[] = Array<NewEvent>(taken.length);
+    let count = 0;
+    let hasMore = false;
+    for (const { fact, child, writing, size } of taken) {
+      this.#bytes += bytesOfFact + size;
+      hasMore ||= child !== undefined || writing !== undefined;
+      if (fact === null) continue;
+      this.#lastSeq += 1;
+      events[count++] = { ...fact, seq: this.#lastSeq };
     }
-  };
+    events.length = count;
+    if (!hasMore) return { events, children: none, writings: none };
+    const children = taken.flatMap(({ child }) => child ?? []);
+    const writings = taken.flatMap(({ writing }) => writing ?? []);
+    return { events, children, writings: writings.length === 0 ? none : writings };
+  }
 
-  const writeInTurn = async <A>(
-    at: "record" | "park" | "end",
-    send: (recording: Recording) => Promise<A>,
-    tell?: (answer: A) => void,
-    nextDelayMs: number | null = null,
-    taken: readonly Gathered[] = takeGathered(at),
-  ): Promise<Written<A>> => {
-    const batch = taken.map(number);
-    const events = batch.flatMap(({ event }) => event ?? []);
-    const children = batch.flatMap(({ child }) => child ?? []);
-    const written = batch.some(({ writing }) => writing !== undefined) ? await placed(batch) : null;
-    const recording = { lease, events, children, ...(written !== null && { written }) };
-    probe(`${at}.before`);
-    bytes += batch.reduce((sum, { size }) => sum + bytesOfFact + size, 0);
-    const answered =
-      report &&
-      ((written: A): void => {
-        report.recorded(
-          batch.flatMap(({ event, tookMs }) => (event === null ? [] : { event, tookMs })),
-          nextDelayMs,
-        );
-        tell?.(written);
-      });
-    const { answer, isRepeated } = await persist(() => send(recording), answered);
-    if (written !== null) finishWriting(batch);
-    probe(`${at}.after`);
-    return { answer, isRepeated, sent: events, arrived: takeArrived() };
-  };
+  async #place(writings: readonly GatheredWriting[]): Promise<readonly NewStreamItem[]> {
+    const ask = (names: readonly string[]): Promise<ReadonlyMap<string, number>> =>
+      this.#persist(() => this.#parts.store.lastPositions(this.#lease.runId, names));
+    return this.#streamWrites().place(
+      writings.map(({ terms }) => terms),
+      ask,
+    );
+  }
 
   /** Those that have come before a fact which is written by itself. */
-  const recordPatches = async (): Promise<void> => {
-    const patches = gathered.filter(isPatch);
+  async #recordPatches(): Promise<void> {
+    const patches = this.#gathered.filter(isPatch);
     if (patches.length === 0) return;
-    gathered = gathered.filter((each) => !isPatch(each));
-    gatheredBytes -= patches.reduce((sum, { size }) => sum + size, 0);
-    const send = (recording: Recording): Promise<RecordAnswer> => store.record(recording);
-    arrived = [...(await absorb(await writeInTurn("record", send, undefined, null, patches)))];
-  };
+    this.#gathered = this.#gathered.filter((each) => !isPatch(each));
+    this.#gatheredBytes -= patches.reduce((sum, { size }) => sum + size, 0);
+    const written = await this.#write("record", sendRecord, undefined, null, patches);
+    this.#arrived = [...(written.isRepeated ? await this.#reload(written) : this.#absorb(written))];
+  }
 
-  const takeArrived = (): readonly RunEvent[] => {
-    const taken = arrived;
-    arrived = [];
+  #takeArrived(): readonly RunEvent[] {
+    const taken = this.#arrived;
+    if (taken.length === 0) return none;
+    this.#arrived = [];
     return taken;
-  };
+  }
 
-  const learn = ({ now, told }: Pick<RecordAnswer, "now" | "told">): void => {
-    time.learn(now);
-    isTold ||= told;
-  };
+  #learn({ now, told }: Pick<RecordAnswer, "now" | "told">): void {
+    this.time.learn(now);
+    this.#isTold ||= told;
+  }
 
-  const absorb = async (written: Written<RecordAnswer>): Promise<readonly RunEvent[]> => {
-    const { answer, isRepeated, sent, arrived } = written;
-    learn(answer);
+  #absorb({ answer, sent, arrived }: Written<RecordAnswer>): readonly RunEvent[] {
+    this.#learn(answer);
+    const recorded = sent.map((event) => asRecorded(event, answer));
+    return arrived.length === 0 ? recorded : [...arrived, ...recorded];
+  }
+
+  /** An earlier try may have been the one that counted, at its own instant, which the answer does not tell. */
+  async #reload({ answer, sent, arrived }: Written<RecordAnswer>): Promise<readonly RunEvent[]> {
+    this.#learn(answer);
     const [first] = sent;
     if (first === undefined) return arrived;
-    if (!isRepeated) return [...arrived, ...sent.map((event) => asRecorded(event, answer))];
-    // An earlier try may have been the one that counted, at its own instant, which the answer does not tell.
-    const recorded = await loadFrom(first.seq);
+    const recorded = await this.#loadFrom(first.seq);
     return [...arrived, ...recorded.slice(0, sent.length)];
-  };
+  }
 
-  const loadFrom = async (seq: number): Promise<readonly RunEvent[]> =>
-    (await persist(() => store.loadHistory(lease.runId, seq - 1))).answer;
+  #loadFrom(seq: number): Promise<readonly RunEvent[]> {
+    return this.#persist(() => this.#parts.store.loadHistory(this.#lease.runId, seq - 1));
+  }
 
-  return {
-    lease: () => lease,
-    time,
-    heldSince: () => heldSince,
-    bytes: () => bytes,
-    hasFacts: () => gathered.length > waitingPatches(gathered).length || arrived.length > 0,
-    hasPressing: () => gathered.some(({ fact }) => fact?.kind !== "patched") || arrived.length > 0,
-    hasAnswers: () => arrived.length > 0 || gathered.some(isAnswering),
-    hasTooMany: () => gathered.length >= mostFacts || gatheredBytes >= mostBytes,
-    add(fact, child, tookMs) {
-      const size = sizeOf(fact.data) + sizeOf(child?.input ?? null);
-      gathered.push({ fact, child, tookMs, size });
-      gatheredBytes += size;
-    },
-    write(terms, fact) {
-      if (over !== null) return Promise.reject(over());
-      const size = sizeOf(terms.data) + 100;
-      gatheredBytes += size;
-      return new Promise((resolve, reject) => {
-        const settle = (error: PawlError | null): void => {
-          writers.delete(settle);
-          if (error === null) resolve();
-          else reject(error);
-        };
-        writers.add(settle);
-        const writing = { terms, settle };
-        gathered.push({ fact: fact ?? null, child: undefined, tookMs: undefined, size, writing });
-      });
-    },
-    async record() {
-      if (gathered.length === waitingPatches(gathered).length && arrived.length > 0) return takeArrived();
-      return absorb(await write("record", (recording) => store.record(recording)));
-    },
-    async park(terms) {
-      const send = (recording: Recording): Promise<ParkAnswer> =>
-        store.park({ ...recording, ...terms, lastSeq });
-      const tell = (answer: ParkAnswer): void => {
-        if (answer.outcome === "parked") report?.parked(terms, answer);
-      };
-      const written = await write("park", send, tell, terms.delayMs);
-      if (written.answer.outcome === "parked") letGo();
-      // A run that is parked is no longer ours: nothing is asked about it.
-      const isUnknown = written.answer.outcome === "parked" && written.isRepeated;
-      return { answer: written.answer, events: isUnknown ? null : await absorb(written) };
-    },
-    renew(again) {
-      const isNext = again.epoch === lease.epoch + 1 && again.attempt === claimed.attempt;
-      if (!isNext || again.lastSeq !== lastSeq || !isHeld()) return false;
-      lease = { ...lease, epoch: again.epoch };
-      time.learn(again.claimedAt);
-      heldSince = time.estimate();
-      isTold = again.told;
-      over = null;
-      return true;
-    },
-    async end(end, next) {
-      await write(
-        "end",
-        (recording) => store.end({ ...recording, ...end, ...(next !== null && { next }) }),
-        () => report?.ended(end),
-      );
-      letGo();
-    },
-    async release() {
-      await persist(
-        () => store.release(lease),
-        () => report?.released(),
-      );
-      letGo();
-    },
-    isTold: () => isTold,
-    told() {
-      isTold = true;
-    },
-    async begin() {
-      await persist(() => store.begin(lease));
-    },
-    async readInbox() {
-      isTold = false;
-      return (await persist(() => store.readInbox(lease))).answer;
-    },
-    async cancelChild(childId) {
-      const data = encode({ reason: "withdrawn" });
-      for (let runId: RunId | undefined = childId; runId !== undefined;) {
-        const at: RunId = runId;
-        const message = {
-          id: cancelFromParentId(at, lease.runId),
-          runId: at,
-          topic: "cancel",
-          data,
-          idempotencyKey: null,
-        } as const;
-        const { answer } = await persist(() => store.tell(message));
-        // One that went on as another is over.
-        runId =
-          answer === "ended"
-            ? (await persist(() => store.getEnds([at]))).answer.get(at)?.chainEnd
-            : undefined;
-      }
-    },
-    async loadHistory() {
-      const { answer } = await persist(() => store.loadHistory(lease.runId, 0));
-      // The history is the truth: a fact numbered as one that is there would be lost.
-      lastSeq = Math.max(lastSeq, answer.at(-1)?.seq ?? 0);
-      bytes += answer.reduce((sum, { data }) => sum + bytesOfFact + sizeOf(data), 0);
-      return answer;
-    },
-    async loadInput() {
-      const input = (await persist(() => store.getRun(lease.runId))).answer?.input ?? null;
-      bytes += sizeOf(input);
-      return input;
-    },
-    async lookAtClock() {
-      time.learn((await persist(() => store.now())).answer);
-    },
-    async enter(fact, tookMs, isAhead) {
-      const endTurn = await turns.takeWithin(
-        longestTurnMs,
-        () => !gathered.some(isAnswering),
-        () => isAhead(true),
-      );
-      let hasArrived = false;
-      try {
-        assertHeld();
-        await recordPatches();
-      } catch (error) {
-        endTurn();
-        throw error;
-      }
-      const event = { seq: lastSeq + 1, ...fact };
-      return createEntry({
-        lease,
-        event,
-        record: async (marker) =>
-          (await persist(() => store.record({ lease, events: [marker], children: [] }))).answer,
-        load: () => loadFrom(event.seq),
-        learn,
-        arrived(recorded) {
-          hasArrived = true;
-          report?.recorded([{ event, tookMs }], null);
-          arrived.push(recorded);
-          bytes += bytesOfFact + sizeOf(recorded.data);
-        },
-        ended(isTaken) {
-          if (isTaken) lastSeq = event.seq;
-          if (!hasArrived) isAhead(false);
-          endTurn();
-        },
-      });
-    },
-    async confirm() {
-      learn((await persist(() => store.record({ lease, events: [], children: [] }))).answer);
-    },
-    drop() {
-      isDropped = true;
-      const { runId, epoch } = lease;
-      endWriting(() => new LeaseLostError(runId, epoch));
-    },
-    isHeld,
-    assertHeld,
-  };
+  #streamWrites(): StreamWrites {
+    return (this.#streams ??= createStreamWrites(this.#over));
+  }
+
+  /** Whoever in this process waits for the run to end. */
+  #waiting(): readonly ((end: RunEnd) => void)[] | null {
+    const { audiences } = this.#parts;
+    if (audiences === undefined) return null;
+    return [...audiences].flatMap((audience) => audience.waitingFor(this.#lease.runId) ?? []);
+  }
+
+  #letGo(): void {
+    const { runId } = this.#lease;
+    this.#endStreams(() => new PawlError("RUN_ENDED", `Run ${runId} is no longer executed.`, { runId }));
+  }
+
+  #endStreams(reason: () => PawlError): void {
+    this.#over ??= reason;
+    this.#streams?.end(reason);
+  }
 }
+
+type WriteKind = "record" | "park" | "end";
+type Send<A> = (store: Store, recording: Recording) => Promise<A>;
+
+const sendRecord: Send<RecordAnswer> = (store, recording) => store.record(recording);
+
+const points = {
+  record: { before: "record.before", after: "record.after" },
+  park: { before: "park.before", after: "park.after" },
+  end: { before: "end.before", after: "end.after" },
+} as const satisfies Record<WriteKind, Record<string, CrashPoint>>;
+
+const none: readonly never[] = [];
 
 interface Gathered {
   /** Null for what a step writes to a stream. */
   readonly fact: Fact | null;
   readonly child: NewRun | undefined;
   readonly tookMs: number | undefined;
-  readonly writing?: { readonly terms: Writing; readonly settle: (error: PawlError | null) => void };
+  readonly writing: GatheredWriting | undefined;
   /** About how many bytes it adds to a write. */
   readonly size: number;
 }
 
-interface Numbered extends Gathered {
-  readonly event: NewEvent | null;
+interface GatheredWriting {
+  readonly terms: Writing;
+  readonly settle: (error: PawlError | null) => void;
+}
+
+/** One write: the facts have their numbers. */
+interface Numbered {
+  readonly events: readonly NewEvent[];
+  readonly children: readonly NewRun[];
+  readonly writings: readonly GatheredWriting[];
+}
+
+/** With how long what each speaks of took. */
+function measuredFacts(taken: readonly Gathered[], events: readonly NewEvent[]): readonly WrittenFact[] {
+  const times = taken.flatMap(({ fact, tookMs }) => (fact === null ? [] : [tookMs]));
+  return events.map((event, index) => ({ event, tookMs: times[index] }));
+}
+
+/** In one write with the fact before it: nobody asks for it again. */
+function isShownWithStep(fact: Fact | null): boolean {
+  return fact?.kind === "published" && isPublishedWithStep(fact.name ?? "");
 }
 
 function isPatch({ fact }: Gathered): boolean {
@@ -510,6 +682,7 @@ function isPatch({ fact }: Gathered): boolean {
 
 /** Patches after which nothing has gathered that the code has asked for. */
 function waitingPatches(gathered: readonly Gathered[]): readonly Gathered[] {
+  if (!gathered.some(isPatch)) return none;
   const last = gathered.findLastIndex(({ fact }) => fact !== null && meaningOf(fact) !== null);
   return gathered.slice(last + 1).filter(isPatch);
 }

@@ -23,6 +23,8 @@ export interface Orders {
   undo(): void;
   /** Turns what has been read, and the time, into facts. */
   obey(): void;
+  /** Whether the run was resumed since this was last asked: its holder has read so. */
+  takeResumed(): boolean;
   /** The run pauses now: adds that fact, once for each time it does. */
   pause(): void;
 }
@@ -33,56 +35,87 @@ export function createOrders(
   inbox: Inbox,
   holding: Holding,
 ): Orders {
-  const requested = history.find((event) => event.kind === "cancel_requested");
-  let isPauseNoted = false;
+  return new RunOrders(claimed, history, inbox, holding);
+}
 
-  const obeyCancel = (): void => {
-    const [cancel] = inbox.on("cancel");
+class RunOrders implements Orders {
+  stop: Stop | null;
+  cancelData: Payload | null;
+  isUndoing: boolean;
+  readonly #claimed: ClaimedRun;
+  readonly #inbox: Inbox;
+  readonly #holding: Holding;
+  #isPauseNoted = false;
+  #isResumed = false;
+
+  constructor(claimed: ClaimedRun, history: readonly RunEvent[], inbox: Inbox, holding: Holding) {
+    const requested = history.find((event) => event.kind === "cancel_requested");
+    this.stop = requested === undefined ? null : stopOf(requested);
+    this.cancelData = requested?.data ?? null;
+    this.isUndoing = history.some(({ kind }) => kind === "undo_began");
+    this.#claimed = claimed;
+    this.#inbox = inbox;
+    this.#holding = holding;
+  }
+
+  isPaused(): boolean {
+    if (this.#inbox.isEmpty() || (this.stop !== null && !this.isUndoing)) return false;
+    return this.#inbox.on("pause").length > 0;
+  }
+
+  obey(): void {
+    if (this.stop === null && !this.isUndoing) this.#obeyCancel();
+    if (this.stop === null && !this.isUndoing) this.#obeyDeadline();
+    if (this.stop === null || this.isUndoing) this.#obeyResume();
+  }
+
+  undo(): void {
+    this.isUndoing = true;
+    // A pause from before the order to stop was made void by it.
+    if (this.stop !== null) for (const message of this.#inbox.on("pause", "resume")) this.#voidPause(message);
+  }
+
+  takeResumed(): boolean {
+    const taken = this.#isResumed;
+    this.#isResumed = false;
+    return taken;
+  }
+
+  pause(): void {
+    if (!this.#isPauseNoted) this.#holding.add({ kind: "paused", name: null, data: null });
+    this.#isPauseNoted = true;
+  }
+
+  #obeyCancel(): void {
+    if (this.#inbox.isEmpty()) return;
+    const [cancel] = this.#inbox.on("cancel");
     if (cancel === undefined) return;
-    holding.add({ kind: "cancel_requested", name: null, data: cancel.data, takes: inbox.take(cancel) });
-    orders.stop = "cancelled";
-    orders.cancelData = cancel.data;
-  };
+    const takes = this.#inbox.take(cancel);
+    this.#holding.add({ kind: "cancel_requested", name: null, data: cancel.data, takes });
+    this.stop = "cancelled";
+    this.cancelData = cancel.data;
+  }
 
-  const obeyDeadline = (): void => {
-    if (claimed.deadlineAt === null || holding.time.reached < claimed.deadlineAt) return;
-    holding.add({ kind: "cancel_requested", name: deadlineName, data: null });
-    orders.stop = "timed_out";
-  };
+  #obeyDeadline(): void {
+    const { deadlineAt } = this.#claimed;
+    if (deadlineAt === null || this.#holding.time.reached < deadlineAt) return;
+    this.#holding.add({ kind: "cancel_requested", name: deadlineName, data: null });
+    this.stop = "timed_out";
+  }
 
   /** A resume makes every pause before it void, and is spent by that. A pause that holds stays unread. */
-  const obeyResume = (): void => {
-    const messages = inbox.on("pause", "resume");
+  #obeyResume(): void {
+    if (this.#inbox.isEmpty()) return;
+    const messages = this.#inbox.on("pause", "resume");
     const newest = messages.findLastIndex(({ topic }) => topic === "resume");
-    for (const message of messages.slice(0, newest + 1)) voidPause(message);
-  };
+    for (const message of messages.slice(0, newest + 1)) this.#voidPause(message);
+    this.#isResumed ||= newest >= 0;
+  }
 
-  const voidPause = (message: Message): void => {
-    holding.add({ kind: "resumed", name: null, data: null, takes: inbox.take(message) });
-    isPauseNoted = false;
-  };
-
-  const orders = {
-    stop: requested === undefined ? null : stopOf(requested),
-    cancelData: requested?.data ?? null,
-    isUndoing: history.some(({ kind }) => kind === "undo_began"),
-    isPaused: () => (orders.stop === null || orders.isUndoing) && inbox.on("pause").length > 0,
-    obey() {
-      if (orders.stop === null && !orders.isUndoing) obeyCancel();
-      if (orders.stop === null && !orders.isUndoing) obeyDeadline();
-      if (orders.stop === null || orders.isUndoing) obeyResume();
-    },
-    undo() {
-      orders.isUndoing = true;
-      // A pause from before the order to stop was made void by it.
-      if (orders.stop !== null) for (const message of inbox.on("pause", "resume")) voidPause(message);
-    },
-    pause() {
-      if (!isPauseNoted) holding.add({ kind: "paused", name: null, data: null });
-      isPauseNoted = true;
-    },
-  };
-  return orders;
+  #voidPause(message: Message): void {
+    this.#holding.add({ kind: "resumed", name: null, data: null, takes: this.#inbox.take(message) });
+    this.#isPauseNoted = false;
+  }
 }
 
 /** What code and steps get to hear: why, too, where the cancel said so. */

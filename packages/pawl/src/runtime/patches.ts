@@ -10,8 +10,6 @@ export interface Patches {
 export interface PatchesParts {
   readonly history: readonly RunEvent[];
   readonly holding: Pick<Holding, "add">;
-  /** Nothing of the history remains that the code has not asked for. */
-  readonly isNewGround: () => boolean;
 }
 
 /**
@@ -19,8 +17,9 @@ export interface PatchesParts {
  * all that the new side does. One whose history goes on has been past that place without the patch, or is in an attempt
  * that repeats one which was: it stays on the old side. What remains of a history now remains of any longer one, so this
  * needs no fact to come out the same again.
+ * @param isNewGround nothing of the history remains that the code has not asked for
  */
-export function createPatches({ history, holding, isNewGround }: PatchesParts): Patches {
+export function createPatches({ history, holding }: PatchesParts, isNewGround: () => boolean): Patches {
   const sides = new Map<string, boolean>();
   for (const { kind, name } of history) if (kind === "patched" && name !== null) sides.set(name, true);
 

@@ -7,7 +7,7 @@ import type { ClaimedRun, NewEvent, ParkAnswer, Parking } from "../store/lease.t
 import type { RunEnd } from "../store/run-record.ts";
 
 /** A fact that is recorded now, and how long what it speaks of took. */
-interface WrittenFact {
+export interface WrittenFact {
   readonly event: NewEvent;
   readonly tookMs: number | undefined;
 }

@@ -1,4 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { requestId } from "../core/fact.ts";
 import type { RunId } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
 import type { Family } from "../core/request-key.ts";
@@ -19,6 +20,8 @@ export type TimerTerms = { readonly delayMs: number } | { readonly dueAt: number
 type RequestState = "held" | "issued" | "answering" | "settled";
 
 interface RequestBase {
+  /** Among all of the run's. */
+  readonly id: string;
   readonly family: Family;
   readonly key: string;
   readonly promise: Promise<unknown>;
@@ -61,8 +64,8 @@ export interface WaitRequest extends RequestBase {
 /** What a child is started with. */
 export type ChildTerms = Pick<
   NewRun,
-  "workflow" | "version" | "queue" | "priority" | "input" | "isRaw" | "tags" | "isDetached"
-> & { readonly timeoutMs: number | null };
+  "workflow" | "version" | "queue" | "priority" | "input" | "isRaw" | "tags" | "isDetached" | "retry"
+> & { readonly timeoutMs: number | null; readonly expiresInMs: number | null };
 
 /** A child's start alone. */
 export interface StartRequest extends RequestBase {
@@ -110,6 +113,15 @@ export interface StreamRequest extends RequestBase {
   readonly isClosing: boolean;
 }
 
+/** The code wants an operator to look: nothing new begins until the run is resumed. */
+export interface PauseRequest extends RequestBase {
+  readonly family: "pause";
+  /** Why, written and not yet sealed. */
+  readonly reason: Payload | null;
+  /** The `seq` of the fact that says so, once it is recorded. */
+  pausedSeq: number | null;
+}
+
 export type Request =
   | StepRequest
   | SleepRequest
@@ -119,7 +131,8 @@ export type Request =
   | PublishRequest
   | UpdateRequest
   | AnswerRequest
-  | StreamRequest;
+  | StreamRequest
+  | PauseRequest;
 
 /** Several branches of the code of which one wins; what the others ask for is withdrawn. */
 export interface Race {
@@ -136,12 +149,19 @@ export interface Branch {
 }
 
 type Terms<R> = R extends Request
-  ? Omit<R, Exclude<keyof RequestBase, "family" | "key"> | "dueAt" | "childId"> &
+  ? Omit<R, Exclude<keyof RequestBase, "family" | "key"> | "dueAt" | "childId" | "pausedSeq"> &
       (R extends ChildRequest ? { readonly childId?: string } : unknown)
   : never;
 
 /** What a request says of itself. */
 export type RequestTerms = Terms<Request>;
+
+/** What is added to the terms. */
+type Settable = { -readonly [Key in keyof RequestBase]: RequestBase[Key] } & {
+  dueAt: number | null;
+  childId: RunId | null;
+  pausedSeq: number | null;
+};
 
 function ignore(): void {}
 
@@ -154,20 +174,20 @@ export function createRequest(terms: RequestTerms): Request {
   });
   // A rejection that nobody awaits, of a request the code has lost interest in, must not end the process.
   promise.catch(() => {});
-  const { childId = null } = terms as { readonly childId?: RunId };
   // The terms are the caller's no longer: a copy of each would be a good part of what replay costs.
-  const request = Object.assign(terms, {
-    promise,
-    resolve,
-    reject,
-    state: "held",
-    branch: null,
-    dueAt: null,
-    childId,
-  }) as Request;
+  const request = terms as unknown as Settable;
+  request.id = requestId(terms);
+  request.promise = promise;
+  request.resolve = resolve;
+  request.reject = reject;
+  request.state = "held";
+  request.branch = null;
+  request.dueAt = null;
+  request.childId ??= null;
+  request.pausedSeq = null;
   // Not in a WeakMap, whose entries cost the garbage collector more than all the rest of a run with many requests.
-  (promise as RequestPromise)[ownRequest] = request;
-  return request;
+  (promise as RequestPromise)[ownRequest] = request as unknown as Request;
+  return request as unknown as Request;
 }
 
 const ownRequest = Symbol("request");

@@ -3,7 +3,7 @@ import { updateName } from "../core/request-key.ts";
 import type { Topic } from "../store/message.ts";
 import type { RequestId } from "./delivery.ts";
 import { isHeldUp, leaveBranch } from "./race.ts";
-import type { Request, SleepRequest, UpdateRequest, WaitRequest } from "./request.ts";
+import type { PauseRequest, Request, SleepRequest, UpdateRequest, WaitRequest } from "./request.ts";
 
 type TimedRequest = SleepRequest | WaitRequest;
 type MessageRequest = WaitRequest | UpdateRequest;
@@ -21,6 +21,9 @@ export interface Requests {
   /** Open requests that a timer or a message may answer. */
   timed(): Iterable<TimedRequest>;
   awaitedTopics(): Iterable<Topic>;
+  /** Pauses that have begun and are not over. */
+  pauses(): Iterable<PauseRequest>;
+  isPaused(): boolean;
   /** The first that may take a message on this topic now. */
   earliestWait(topic: Topic): MessageRequest | undefined;
   /** Its answer is on the way into the history: nothing else can answer it any more. */
@@ -30,62 +33,98 @@ export interface Requests {
 }
 
 export function createRequests(): Requests {
-  const unsettled = new Map<string, Request>();
-  const waits = new Map<Topic, Set<MessageRequest>>();
-  const timed = new Set<TimedRequest>();
-  const children = new Set<Request>();
-  let held: Request[] = [];
-  let inBackground = 0;
+  return new OpenRequests();
+}
 
-  const forget = (request: Request): void => {
-    children.delete(request);
-    if ("dueAt" in request) timed.delete(request);
+/** What few runs need is made when it is needed. */
+class OpenRequests implements Requests {
+  readonly #unsettled = new Map<string, Request>();
+  #waits: Map<Topic, Set<MessageRequest>> | null = null;
+  #timed: Set<TimedRequest> | null = null;
+  #children: Set<Request> | null = null;
+  #pauses: Set<PauseRequest> | null = null;
+  #held: Request[] = [];
+  #inBackground = 0;
+
+  size(): number {
+    return this.#unsettled.size - this.#inBackground;
+  }
+
+  add(request: Request): void {
+    this.#unsettled.set(request.id, request);
+    if (request.state === "held") this.#held.push(request);
+    if (request.family === "child") (this.#children ??= new Set()).add(request);
+    if (request.family === "sleep" || request.family === "wait") (this.#timed ??= new Set()).add(request);
+    if (request.family === "pause") (this.#pauses ??= new Set()).add(request);
+    if (request.family === "update") this.#inBackground += 1;
+    if (request.family !== "wait" && request.family !== "update") return;
+    this.#waits ??= new Map();
+    const topic = topicOf(request);
+    this.#waits.set(topic, (this.#waits.get(topic) ?? new Set()).add(request));
+  }
+
+  find(id: RequestId): Request | undefined {
+    return this.#unsettled.get(requestId(id));
+  }
+
+  all(): readonly Request[] {
+    return [...this.#unsettled.values()];
+  }
+
+  takeHeld(): readonly Request[] {
+    if (this.#held.length === 0) return this.#held;
+    const taken = this.#held.filter(({ state }) => state === "held");
+    this.#held = [];
+    return taken;
+  }
+
+  timed(): Iterable<TimedRequest> {
+    return this.#timed ?? [];
+  }
+
+  *pauses(): Iterable<PauseRequest> {
+    for (const pause of this.#pauses ?? []) if (pause.state === "issued") yield pause;
+  }
+
+  isPaused(): boolean {
+    if (this.#pauses === null) return false;
+    for (const { state } of this.#pauses) if (state === "issued") return true;
+    return false;
+  }
+
+  *awaitedTopics(): Iterable<Topic> {
+    if (this.#waits !== null) yield* this.#waits.keys();
+    if (this.#children !== null && this.#children.size > 0) yield "child";
+  }
+
+  earliestWait(topic: Topic): MessageRequest | undefined {
+    for (const wait of this.#waits?.get(topic) ?? []) if (!isHeldUp(wait)) return wait;
+    return undefined;
+  }
+
+  close(request: Request): void {
+    request.state = "answering";
+    this.#forget(request);
+  }
+
+  settle(request: Request): void {
+    request.state = "settled";
+    this.#forget(request);
+    leaveBranch(request);
+    if (this.#unsettled.delete(request.id) && request.family === "update") this.#inBackground -= 1;
+  }
+
+  #forget(request: Request): void {
+    if (request.family === "step") return;
+    this.#children?.delete(request);
+    if (request.family === "pause") this.#pauses?.delete(request);
+    if ("dueAt" in request) this.#timed?.delete(request);
     if (request.family !== "wait" && request.family !== "update") return;
     const topic = topicOf(request);
-    const others = waits.get(topic);
+    const others = this.#waits?.get(topic);
     others?.delete(request);
-    if (others?.size === 0) waits.delete(topic);
-  };
-
-  return {
-    size: () => unsettled.size - inBackground,
-    add(request) {
-      unsettled.set(requestId(request), request);
-      if (request.state === "held") held.push(request);
-      if (request.family === "child") children.add(request);
-      if (request.family === "sleep" || request.family === "wait") timed.add(request);
-      if (request.family === "update") inBackground += 1;
-      if (request.family !== "wait" && request.family !== "update") return;
-      const topic = topicOf(request);
-      waits.set(topic, (waits.get(topic) ?? new Set()).add(request));
-    },
-    find: (id) => unsettled.get(requestId(id)),
-    all: () => [...unsettled.values()],
-    takeHeld() {
-      const taken = held.filter(({ state }) => state === "held");
-      held = [];
-      return taken;
-    },
-    timed: () => timed,
-    *awaitedTopics() {
-      yield* waits.keys();
-      if (children.size > 0) yield "child";
-    },
-    earliestWait(topic) {
-      for (const wait of waits.get(topic) ?? []) if (!isHeldUp(wait)) return wait;
-      return undefined;
-    },
-    close(request) {
-      request.state = "answering";
-      forget(request);
-    },
-    settle(request) {
-      request.state = "settled";
-      forget(request);
-      leaveBranch(request);
-      if (unsettled.delete(requestId(request)) && request.family === "update") inBackground -= 1;
-    },
-  };
+    if (others?.size === 0) this.#waits?.delete(topic);
+  }
 }
 
 function topicOf(request: MessageRequest): Topic {

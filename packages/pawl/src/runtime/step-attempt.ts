@@ -1,6 +1,7 @@
 import { PawlError } from "../core/error.ts";
 import type { Log } from "../core/log.ts";
 import type { Timers } from "../core/timers.ts";
+import { createRunLog } from "./run-log.ts";
 import type { StepContext } from "./step-context.ts";
 
 /** One call of a step's function. */
@@ -22,7 +23,7 @@ interface AttemptParts {
   readonly attempt: number;
   readonly timeoutMs: number | null;
   readonly progress: unknown;
-  readonly stream: StepContext["stream"];
+  readonly stream: () => StepContext["stream"];
   readonly log: Log;
   readonly timers: Timers;
   /** Says how far it has come: at most once in 5 s, unless it has failed and there is something newer. */
@@ -33,83 +34,115 @@ const progressEveryMs = 5_000;
 
 /** Calls the function at once. */
 export function beginAttempt(parts: AttemptParts): StepAttempt {
-  const { key, call, idempotencyKey, attempt, timeoutMs, progress, stream, log, timers } = parts;
-  const controller = new AbortController();
-  const { signal } = controller;
-  const heart = createHeart(parts, signal);
+  return new Attempt(parts);
+}
 
-  let cancelTimeout = (): void => {};
-  const timeOut = new Promise<never>((_, reject) => {
-    if (timeoutMs === null) return;
-    cancelTimeout = timers.after(timeoutMs, () => {
-      const message = `Attempt ${attempt} at step "${key}" took longer than its timeout of ${timeoutMs} ms.`;
-      const error = new PawlError("STEP_TIMED_OUT", message, { step: key, attempt, timeoutMs });
-      controller.abort(error);
-      reject(error);
-    });
-  });
+class Attempt implements StepAttempt {
+  readonly ended: Promise<AttemptEnd>;
+  readonly #parts: AttemptParts;
+  #controller: AbortController | null = null;
+  #isStopped = false;
+  #isResting = false;
+  #newest: { readonly details: unknown } | null = null;
+  #cancelRest: (() => void) | null = null;
 
-  const run = async (): Promise<AttemptEnd> => {
+  constructor(parts: AttemptParts) {
+    this.#parts = parts;
+    this.ended = this.#run();
+  }
+
+  abort(reason: Error): void {
+    this.#getController().abort(reason);
+  }
+
+  async #run(): Promise<AttemptEnd> {
+    const { call, timeoutMs } = this.#parts;
+    const given = this.#give();
     try {
-      const given = { signal, idempotencyKey, attempt, progress, heartbeat: heart.beat, log, stream };
-      const called = (async () => call(given))();
-      return {
-        kind: "returned",
-        result: await (timeoutMs === null ? called : Promise.race([called, timeOut])),
-      };
+      const result = await (timeoutMs === null ? call(given) : this.#callWithin(timeoutMs, given));
+      return { kind: "returned", result };
     } catch (error) {
-      heart.flush();
-      return { kind: "threw", error, wasStopped: signal.aborted };
+      this.#flush();
+      return { kind: "threw", error, wasStopped: this.#isAborted() };
     } finally {
-      heart.stop();
-      cancelTimeout();
+      this.#isStopped = true;
+      this.#cancelRest?.();
     }
-  };
-  return { ended: run(), abort: (reason) => controller.abort(reason) };
-}
+  }
 
-interface Heart {
-  readonly beat: (details?: unknown) => void;
-  /** Passes on what was told last, if that was not. */
-  flush(): void;
-  stop(): void;
-}
+  /** A plain object. Most functions ask for none of what is costly to make: so it is made when they do. */
+  #give(): StepContext {
+    const { idempotencyKey, attempt, progress, log, stream } = this.#parts;
+    const getController = (): AbortController => this.#getController();
+    const beat = (details?: unknown): void => this.#beat(details);
+    let writers: StepContext["stream"] | null = null;
+    let ownLog: Log | null = null;
+    return {
+      idempotencyKey,
+      attempt,
+      progress,
+      heartbeat: beat,
+      get signal() {
+        return getController().signal;
+      },
+      get log() {
+        return (ownLog ??= createRunLog(log, {}));
+      },
+      get stream() {
+        return (writers ??= stream());
+      },
+    };
+  }
 
-/** Passes on the first details at once, and then the newest at most once in a while. */
-function createHeart({ timers, progressed }: AttemptParts, signal: AbortSignal): Heart {
-  let isStopped = false;
-  let isResting = false;
-  let newest: { readonly details: unknown } | null = null;
-  let cancelRest = (): void => {};
-
-  const flush = (): void => {
-    if (newest === null || isStopped) return;
-    const { details } = newest;
-    newest = null;
-    progressed(details);
-  };
-
-  const passOn = (): void => {
-    // One that was told to stop must not be kept alive by what it says.
-    if (newest === null || isStopped || isResting || signal.aborted) return;
-    isResting = true;
-    cancelRest = timers.after(progressEveryMs, () => {
-      isResting = false;
-      passOn();
+  async #callWithin(timeoutMs: number, given: StepContext): Promise<unknown> {
+    const { key, attempt, call, timers } = this.#parts;
+    let cancel = (): void => {};
+    const timeOut = new Promise<never>((_, reject) => {
+      cancel = timers.after(timeoutMs, () => {
+        const message = `Attempt ${attempt} at step "${key}" took longer than its timeout of ${timeoutMs} ms.`;
+        const error = new PawlError("STEP_TIMED_OUT", message, { step: key, attempt, timeoutMs });
+        this.abort(error);
+        reject(error);
+      });
     });
-    flush();
-  };
+    try {
+      return await Promise.race([(async () => call(given))(), timeOut]);
+    } finally {
+      cancel();
+    }
+  }
 
-  return {
-    flush,
-    beat(details) {
-      if (isStopped || details === undefined) return;
-      newest = { details };
-      passOn();
-    },
-    stop() {
-      isStopped = true;
-      cancelRest();
-    },
-  };
+  #getController(): AbortController {
+    return (this.#controller ??= new AbortController());
+  }
+
+  #isAborted(): boolean {
+    return this.#controller?.signal.aborted === true;
+  }
+
+  #beat(details: unknown): void {
+    if (this.#isStopped || details === undefined) return;
+    this.#newest = { details };
+    this.#passOn();
+  }
+
+  /** The first details at once, and then the newest at most once in a while. */
+  #passOn(): void {
+    // One that was told to stop must not be kept alive by what it says.
+    if (this.#newest === null || this.#isStopped || this.#isResting || this.#isAborted()) return;
+    this.#isResting = true;
+    this.#cancelRest = this.#parts.timers.after(progressEveryMs, () => {
+      this.#isResting = false;
+      this.#passOn();
+    });
+    this.#flush();
+  }
+
+  /** Passes on what was told last, if that was not. */
+  #flush(): void {
+    if (this.#newest === null || this.#isStopped) return;
+    const { details } = this.#newest;
+    this.#newest = null;
+    this.#parts.progressed(details);
+  }
 }

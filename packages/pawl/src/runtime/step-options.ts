@@ -1,3 +1,4 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { parseDuration, type Duration } from "../core/duration.ts";
 import { checkDurationFrom, checkFunction, checkOneOf, checkOptions, type Rule } from "../core/options.ts";
 import {
@@ -6,10 +7,19 @@ import {
   type RetryPolicy,
   type WorkflowRetryOptions,
 } from "../core/retry.ts";
+import type { PublishedSchemas } from "../core/workflow-ref.ts";
 import type { UndoContext } from "./step-context.ts";
 
-/** What `ctx.step` takes after its function: when it is tried again, how long it may take, and how it is taken back. */
-export interface StepOptions<T = unknown> {
+/** What may be published under each key. */
+type PublishedInputs<Published extends PublishedSchemas> = string extends keyof Published
+  ? Readonly<Record<string, unknown>>
+  : { readonly [Key in keyof Published]?: StandardSchemaV1.InferInput<Published[Key]> };
+
+/**
+ * What `ctx.step` takes after its function: when it is tried again, how long it may take, how it is taken back, and what it
+ * shows.
+ */
+export interface StepOptions<T = unknown, Published extends PublishedSchemas = PublishedSchemas> {
   /**
    * When the function throws. An attempt that follows within 5 s keeps the run where it is; before a later one the run is
    * parked. Default: one attempt.
@@ -34,6 +44,11 @@ export interface StepOptions<T = unknown> {
    * operator retries the run. Default `retry`.
    */
   readonly onCrash?: "retry" | "fail";
+  /**
+   * What to publish when the step has completed, by key: as `ctx.publish` does, but in the write that records the result.
+   * One that throws, or whose values are refused, fails the step for good. Default: nothing.
+   */
+  publish?(this: void, result: T): PublishedInputs<Published>;
 }
 
 /** How often to try something, and whether an error is worth it. */
@@ -50,6 +65,7 @@ export interface StepTerms {
   readonly timeoutMs: number | null;
   readonly failsOnCrash: boolean;
   readonly undo: UndoTerms | null;
+  readonly publish: ((result: unknown) => Readonly<Record<string, unknown>>) | null;
 }
 
 export interface UndoTerms {
@@ -70,6 +86,7 @@ const plainTerms: StepTerms = {
   timeoutMs: null,
   failsOnCrash: false,
   undo: null,
+  publish: null,
 };
 
 /** @throws {PawlError} `INVALID_OPTION` */
@@ -84,10 +101,11 @@ export function readStepOptions(options: StepOptions<never> | undefined): StepTe
       undo: checkFunction,
       undoRetry: checkWorkflowRetry,
       onCrash: checkOneOf("retry", "fail"),
+      publish: checkFunction,
     },
     { rules: [undoRule] },
   );
-  const { undo } = given;
+  const { undo, publish } = given;
   return {
     retrying: createRetrying(given.retry, 1),
     timeoutMs: given.timeout === undefined ? null : parseDuration(given.timeout),
@@ -96,6 +114,7 @@ export function readStepOptions(options: StepOptions<never> | undefined): StepTe
       undo === undefined
         ? null
         : { call: undo as UndoTerms["call"], retrying: createRetrying(given.undoRetry, 5) },
+    publish: (publish as StepTerms["publish"] | undefined) ?? null,
   };
 }
 

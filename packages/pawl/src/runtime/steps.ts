@@ -4,16 +4,18 @@ import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
 import type { Payload } from "../core/json.ts";
 import type { Log } from "../core/log.ts";
-import { placeOfEvent } from "../core/payload-codec.ts";
+import { placeOfEvent, type PayloadPlace } from "../core/payload-codec.ts";
 import type { Payloads } from "../core/payloads.ts";
 import type { Random } from "../core/random.ts";
+import { publishedWith } from "../core/request-key.ts";
 import type { Timers } from "../core/timers.ts";
 import type { Watch } from "../core/watch.ts";
 import type { ClaimedRun } from "../store/lease.ts";
-import type { Holding } from "./holding.ts";
+import type { Fact, Holding } from "./holding.ts";
 import { planNextAttempt } from "./next-attempt.ts";
 import type { StepRequest } from "./request.ts";
 import { Settled } from "./settled.ts";
+import { Shown } from "./shown.ts";
 import { beginAttempt, type AttemptEnd, type StepAttempt } from "./step-attempt.ts";
 import type { StepContext } from "./step-context.ts";
 import { createStepPasts, describeIntent, markDoubtful, type StepPasts } from "./step-past.ts";
@@ -90,317 +92,385 @@ interface Execution extends RunningStep {
 export const shortWaitMs = 5_000;
 
 export function createSteps(parts: StepsParts): Steps {
-  const { claimed, holding, streams, probe, log, payloads, clock, timers, random, changed } = parts;
-  const { runId } = claimed;
-  /** A fact about them must be in the history before they go on. */
-  const recording = new Map<string, StepRequest>();
-  const intended = new Map<string, StepRequest>();
-  const waiting = new Map<string, { readonly request: StepRequest; readonly dueAt: number }>();
-  const running = new Map<string, Execution>();
-  let pasts = createStepPasts([]);
-  let undone: ReadonlyMap<string, number> = new Map();
-  /** Nothing is tried again. */
-  let isStopped = false;
-  let calling: string | null = null;
-  let lastEnded: { readonly key: string; readonly at: number } | null = null;
+  return new RunSteps(parts);
+}
 
-  const placeOf = (key: string) => placeOfEvent(runId, { kind: "step_completed", name: key });
+interface WaitingStep {
+  readonly request: StepRequest;
+  readonly dueAt: number;
+}
+
+/** What few runs need is made when it is needed: most have no step that waits, or says first that it begins. */
+class RunSteps implements Steps {
+  readonly #parts: StepsParts;
+  /** A fact about them must be in the history before they go on. */
+  #recording: Map<string, StepRequest> | null = null;
+  #intended: Map<string, StepRequest> | null = null;
+  #waiting: Map<string, WaitingStep> | null = null;
+  #running: Map<string, Execution> | null = null;
+  #pasts: StepPasts | null = null;
+  #undone: ReadonlyMap<string, number> | null = null;
+  /** Nothing is tried again. */
+  #isStopped = false;
+  #calling: string | null = null;
+  #lastEnded: { readonly key: string; readonly at: number } | null = null;
+
+  constructor(parts: StepsParts) {
+    this.#parts = parts;
+  }
+
+  size(): number {
+    return (this.#running?.size ?? 0) + (this.#recording?.size ?? 0) + (this.#intended?.size ?? 0);
+  }
+
+  hasShortWait(): boolean {
+    if (this.#waiting === null || this.#waiting.size === 0) return false;
+    const soon = this.#parts.holding.time.estimate() + shortWaitMs;
+    return [...this.#waiting.values()].some(({ dueAt }) => dueAt <= soon);
+  }
+
+  nextDueAt(): number | null {
+    if (this.#waiting === null || this.#waiting.size === 0) return null;
+    return Math.min(...[...this.#waiting.values()].map(({ dueAt }) => dueAt));
+  }
+
+  calling(): string | null {
+    return this.#calling;
+  }
+
+  running(): readonly string[] {
+    return [...(this.#running?.keys() ?? [])];
+  }
+
+  inProgress(): readonly RunningStep[] {
+    return [...(this.#running?.values() ?? [])];
+  }
+
+  ranSince(at: number): readonly string[] {
+    const last = this.#lastEnded;
+    return last !== null && last.at >= at ? [...this.running(), last.key] : this.running();
+  }
+
+  pasts(): StepPasts {
+    return (this.#pasts ??= createStepPasts([]));
+  }
+
+  remember(history: readonly RunEvent[], undoneBefore: ReadonlyMap<string, number>): void {
+    if (history.length > 0) this.#pasts = createStepPasts(history);
+    if (undoneBefore.size > 0) this.#undone = undoneBefore;
+  }
+
+  recorded(event: RunEvent): void {
+    this.pasts().add(event);
+    const { kind, name } = event;
+    if (name === null || (kind !== "step_intended" && kind !== "step_retried")) return;
+    const request = this.#recording?.get(name);
+    if (request === undefined) return;
+    this.#recording?.delete(name);
+    if (request.state === "settled") return;
+    if (kind === "step_intended") (this.#intended ??= new Map()).set(name, request);
+    else this.#wait(request, event.dueAt ?? 0);
+  }
+
+  start(request: StepRequest): void {
+    const { holding } = this.#parts;
+    const { isOpen, dueAt } = this.pasts().of(request.key);
+    if (isOpen && request.terms.failsOnCrash) this.#failUnbegun(request, crashError(request.key), true);
+    else if (dueAt !== null && dueAt > holding.time.reached) this.#wait(request, dueAt);
+    else this.#prepare(request);
+  }
+
+  beginIntended(): void {
+    if (this.#intended === null) return;
+    for (const [key, request] of this.#intended) {
+      this.#intended.delete(key);
+      this.#begin(request);
+    }
+  }
+
+  beginDue(): void {
+    if (this.#waiting === null) return;
+    for (const [key, { request, dueAt }] of this.#waiting) {
+      if (dueAt > this.#parts.holding.time.reached) continue;
+      this.#waiting.delete(key);
+      this.#prepare(request);
+    }
+  }
+
+  refuse(reason: Error): void {
+    this.#isStopped = true;
+    this.#waiting = null;
+    const unbegun = [...(this.#recording?.values() ?? []), ...(this.#intended?.values() ?? [])];
+    for (const request of unbegun) this.#failUnbegun(request, reason, false);
+    this.#recording = null;
+    this.#intended = null;
+  }
+
+  withdraw(key: string, reason: Error): void {
+    this.#waiting?.delete(key);
+    const unbegun = this.#recording?.get(key) ?? this.#intended?.get(key);
+    this.#recording?.delete(key);
+    this.#intended?.delete(key);
+    // Else its intent would tell of something that may have happened.
+    if (unbegun !== undefined) this.#failUnbegun(unbegun, reason, false);
+    this.#running?.get(key)?.attempt?.abort(reason);
+  }
+
+  abort(reason: Error): void {
+    this.#isStopped = true;
+    for (const { attempt } of this.#running?.values() ?? []) attempt?.abort(reason);
+  }
+
+  giveUp(): void {
+    this.#running = null;
+  }
+
+  async callUndo(key: string, number: number, call: (step: StepContext) => unknown): Promise<AttemptEnd> {
+    const { holding, streams, probe, log, clock, timers } = this.#parts;
+    const name = `undo ${key}`;
+    probe("undo.before");
+    holding.assertHeld();
+    const beganAt = holding.time.estimate();
+    const execution: Execution = { key: name, beganAt, since: clock.now(), attempt: null, progress: null };
+    this.#enter(execution);
+    execution.attempt = beginAttempt({
+      key: name,
+      call,
+      idempotencyKey: this.#idempotencyKeyOf(key),
+      attempt: number,
+      timeoutMs: null,
+      progress: undefined,
+      stream: () => streams.ofStep(name, number, () => this.#isAwaited(execution)),
+      log,
+      timers,
+      progressed: () => {},
+    });
+    const end = await execution.attempt.ended;
+    this.#leave(execution);
+    probe("undo.after");
+    return end;
+  }
+
+  #placeOf(key: string): PayloadPlace {
+    return placeOfEvent(this.#parts.claimed.runId, { kind: "step_completed", name: key });
+  }
 
   /** The same for every attempt at the step, and for its undo. Whoever knows what was undone under it must not answer that. */
-  const idempotencyKeyOf = (key: string): string => {
-    const since = undone.get(key);
+  #idempotencyKeyOf(key: string): string {
+    const { runId } = this.#parts.claimed;
+    const since = this.#undone?.get(key);
     return since === undefined ? `${runId}/${key}` : `${runId}/${key}#since${since}`;
-  };
+  }
+
+  #wait(request: StepRequest, dueAt: number): void {
+    request.state = "held";
+    (this.#waiting ??= new Map()).set(request.key, { request, dueAt });
+  }
 
   /** Says so first, where somebody must know of the attempt though its worker may die in it. */
-  const prepare = (request: StepRequest): void => {
+  #prepare(request: StepRequest): void {
     const { key, terms } = request;
-    const past = pasts.of(key);
+    const past = this.pasts().of(key);
     request.state = "issued";
     // One that is taken over says nothing new; one that is open and must not be repeated does not come here.
     const mustBeKnown = terms.undo !== null || terms.failsOnCrash;
-    if (!mustBeKnown || past.isOpen) return begin(request);
-    recording.set(key, request);
+    if (!mustBeKnown || past.isOpen) return this.#begin(request);
+    this.#noteRecording(request);
     const data = describeIntent(terms.undo !== null);
-    holding.add({ kind: "step_intended", name: key, attempt: past.attempts + 1, data });
-  };
+    this.#parts.holding.add({ kind: "step_intended", name: key, attempt: past.attempts + 1, data });
+  }
 
-  const begin = (request: StepRequest): void => {
-    const { key, terms, call } = request;
-    const past = pasts.of(key);
+  #noteRecording(request: StepRequest): void {
+    (this.#recording ??= new Map()).set(request.key, request);
+  }
+
+  #begin(request: StepRequest): void {
+    const { holding, streams, probe, log, clock, timers, changed } = this.#parts;
+    const { key, terms } = request;
+    const past = this.pasts().of(key);
     const number = past.attempts + 1;
     probe("step.before");
     if (!holding.isHeld()) return changed();
     const beganAt = holding.time.estimate();
     const execution: Execution = { key, beganAt, since: clock.now(), attempt: null, progress: past.progress };
-    running.set(key, execution);
-    const isAwaited = (): boolean => running.get(key) === execution;
-    // Nothing else may win a race meanwhile: a wait would take a signal that nobody is there to get.
-    const isAhead = (is: boolean): void => {
-      if (request.state !== (is ? "issued" : "answering") || !isAwaited()) return;
-      request.state = is ? "answering" : "issued";
-      if (!is) changed();
-    };
+    this.#enter(execution);
     const attempt = beginAttempt({
       key,
-      call: entered(
-        key,
-        watched(key, (step) => call(step, { isAwaited, isAhead })),
-      ),
-      idempotencyKey: idempotencyKeyOf(key),
+      call: (step) => this.#call(request, execution, step),
+      idempotencyKey: this.#idempotencyKeyOf(key),
       attempt: number,
       timeoutMs: terms.timeoutMs,
-      progress: readProgress(key, past.progress),
-      stream: streams.ofStep(key, number, isAwaited),
+      progress: this.#readProgress(key, past.progress),
+      stream: () => streams.ofStep(key, number, () => this.#isAwaited(execution)),
       log,
       timers,
-      progressed: (details) => noteProgress(key, number, details),
+      progressed: (details) => this.#noteProgress(key, number, details),
     });
     execution.attempt = attempt;
-    void end(request, execution, attempt);
-  };
+    void this.#end(request, execution, attempt);
+  }
 
-  /** The function, while the first part of which runs the code's context is not to be used. */
-  const entered =
-    (key: string, call: (step: StepContext) => unknown): typeof call =>
-    (step) => {
-      calling = key;
-      try {
-        return call(step);
-      } finally {
-        calling = null;
-      }
+  #enter(execution: Execution): void {
+    (this.#running ??= new Map()).set(execution.key, execution);
+  }
+
+  #isAwaited(execution: Execution): boolean {
+    return this.#running?.get(execution.key) === execution;
+  }
+
+  /** Nothing else may win a race meanwhile: a wait would take a signal that nobody is there to get. */
+  #isAhead(request: StepRequest, execution: Execution, is: boolean): void {
+    if (request.state !== (is ? "issued" : "answering") || !this.#isAwaited(execution)) return;
+    request.state = is ? "answering" : "issued";
+    if (!is) this.#parts.changed();
+  }
+
+  /** Calls the function, while the first part of which runs the code's context is not to be used. */
+  #call(request: StepRequest, execution: Execution, step: StepContext): unknown {
+    const { watch, claimed } = this.#parts;
+    const { key, call } = request;
+    const standing = {
+      isAwaited: () => this.#isAwaited(execution),
+      isAhead: (is: boolean) => this.#isAhead(request, execution, is),
     };
+    this.#calling = key;
+    try {
+      if (watch === undefined) return call(step, standing);
+      // As development mode sees it.
+      const place = { workflow: claimed.workflow, version: claimed.version, step: key };
+      return watch.inside(place, () => call(step, standing));
+    } finally {
+      this.#calling = null;
+    }
+  }
 
-  /** The function as development mode sees it. */
-  const watched = (key: string, call: (step: StepContext) => unknown): typeof call => {
-    const { watch } = parts;
-    if (watch === undefined) return call;
-    const place = { workflow: claimed.workflow, version: claimed.version, step: key };
-    return (step) => watch.inside(place, () => call(step));
-  };
-
-  const end = async (request: StepRequest, execution: Execution, { ended }: StepAttempt): Promise<void> => {
-    const { key } = request;
+  async #end(request: StepRequest, execution: Execution, { ended }: StepAttempt): Promise<void> {
     const attemptEnd = await ended;
-    probe("step.after");
+    this.#parts.probe("step.after");
     // It was given up meanwhile.
-    if (running.get(key) !== execution) return;
-    if (attemptEnd.kind === "returned") answer(request, execution, attemptEnd.result);
-    else fail(request, execution, attemptEnd.error, attemptEnd.wasStopped);
-    changed();
-  };
+    if (!this.#isAwaited(execution)) return;
+    if (attemptEnd.kind === "returned") this.#answer(request, execution, attemptEnd.result);
+    else this.#fail(request, execution, attemptEnd.error, attemptEnd.wasStopped);
+    this.#parts.changed();
+  }
 
   /** What the step returns is written down before the code sees it, so a result that cannot be is a failure. */
-  const answer = (request: StepRequest, execution: Execution, result: unknown): void => {
+  #answer(request: StepRequest, execution: Execution, answer: unknown): void {
     const { key } = request;
-    if (result instanceof Settled) return settle(request, execution, result);
+    if (answer instanceof Settled) return this.#settle(request, execution, answer);
+    const values = answer instanceof Shown ? answer.values : null;
+    const result = answer instanceof Shown ? answer.result : answer;
     let data: Payload | null;
+    let shown: readonly Fact[] | null = null;
     try {
-      data = payloads.encode(result, placeOf(key), `The result of step "${key}"`);
+      data = this.#parts.payloads.encode(result, this.#placeOf(key), `The result of step "${key}"`);
+      if (values !== null) shown = this.#factsOfShown(key, values);
     } catch (error) {
-      return addAnswer(request, execution, "step_failed", encodeFailure(request, error, true));
+      return this.#addAnswer(request, execution, "step_failed", this.#encodeFailure(request, error, true));
     }
-    addAnswer(request, execution, "step_completed", data);
-  };
+    this.#addAnswer(request, execution, "step_completed", data);
+    if (shown !== null) for (const fact of shown) this.#parts.holding.add(fact);
+  }
 
-  const fail = (request: StepRequest, execution: Execution, error: unknown, wasStopped: boolean): void => {
+  #factsOfShown(key: string, values: ReadonlyMap<string, Payload | null>): readonly Fact[] {
+    const { payloads, claimed } = this.#parts;
+    return [...values].map(([name, value]) => {
+      const fact = { kind: "published", name: publishedWith(key, name) } as const;
+      return { ...fact, data: payloads.seal(value, placeOfEvent(claimed.runId, fact)) };
+    });
+  }
+
+  #fail(request: StepRequest, execution: Execution, error: unknown, wasStopped: boolean): void {
+    const { holding, random, log } = this.#parts;
     const { key, terms } = request;
-    const past = pasts.of(key);
+    const past = this.pasts().of(key);
     const now = holding.time.estimate();
-    const isUnwanted = isStopped || request.state === "settled";
+    const isUnwanted = this.#isStopped || request.state === "settled";
     const next = isUnwanted
       ? null
       : planNextAttempt(error, past.failures + 1, { retrying: terms.retrying, random, log, now });
-    const data = encodeFailure(request, error, wasStopped);
-    if (next === null) return addAnswer(request, execution, "step_failed", data);
-    leave(execution);
-    recording.set(key, request);
+    const data = this.#encodeFailure(request, error, wasStopped);
+    if (next === null) return this.#addAnswer(request, execution, "step_failed", data);
+    this.#leave(execution);
+    this.#noteRecording(request);
     const dueAt = next.dueAt ?? Math.ceil(now + next.delayMs);
-    const { attempts } = past;
-    holding.add({
-      kind: "step_retried",
-      name: key,
-      attempt: attempts + 1,
-      beganAt: execution.beganAt,
-      dueAt,
-      data,
-    });
+    const attempt = past.attempts + 1;
+    const { beganAt } = execution;
+    holding.add({ kind: "step_retried", name: key, attempt, beganAt, dueAt, data });
     log.warn("An attempt at a step has failed.", {
       step: key,
-      attempt: attempts + 1,
+      attempt,
       error,
       nextTryInMs: Math.max(0, Math.round(dueAt - now)),
     });
-  };
+  }
 
-  const encodeFailure = ({ key, terms }: StepRequest, error: unknown, isDoubtful: boolean): Payload => {
-    const data = payloads.encodeError(error, placeOf(key));
+  #encodeFailure({ key, terms }: StepRequest, error: unknown, isDoubtful: boolean): Payload {
+    const data = this.#parts.payloads.encodeError(error, this.#placeOf(key));
     return isDoubtful && terms.undo !== null ? markDoubtful(data) : data;
-  };
+  }
 
   /** It has taken care of its record. */
-  const settle = (request: StepRequest, execution: Execution, { fact }: Settled): void => {
-    if (fact !== null) return addAnswer(request, execution, fact.kind, fact.data);
-    leave(execution);
+  #settle(request: StepRequest, execution: Execution, { fact }: Settled): void {
+    if (fact !== null) return this.#addAnswer(request, execution, fact.kind, fact.data);
+    this.#leave(execution);
     if (request.state === "issued") request.state = "answering";
-  };
+  }
 
-  const addAnswer = (
+  #addAnswer(
     request: StepRequest,
     execution: Execution,
     kind: "step_completed" | "step_failed",
     data: Payload | null,
-  ): void => {
-    const { key } = request;
-    leave(execution);
+  ): void {
+    const { holding, claimed } = this.#parts;
+    const endedAt = this.#leave(execution);
     if (request.state === "issued") request.state = "answering";
-    const tookMs = clock.now() - execution.since;
-    holding.add(
-      { kind, name: key, attempt: claimed.attempt, beganAt: execution.beganAt, data },
-      undefined,
-      tookMs,
-    );
-  };
+    const { beganAt, since } = execution;
+    const fact = { kind, name: request.key, attempt: claimed.attempt, beganAt, data };
+    holding.add(fact, undefined, endedAt - since);
+  }
 
-  const leave = ({ key }: Execution): void => {
-    running.delete(key);
-    lastEnded = { key, at: clock.now() };
-  };
+  /** Answers when. */
+  #leave({ key }: Execution): number {
+    this.#running?.delete(key);
+    const at = this.#parts.clock.now();
+    this.#lastEnded = { key, at };
+    return at;
+  }
 
   /** A step that does not begin, or not again. */
-  const failUnbegun = (request: StepRequest, error: Error, isDoubtful: boolean): void => {
+  #failUnbegun(request: StepRequest, error: Error, isDoubtful: boolean): void {
+    const { holding, claimed, changed } = this.#parts;
     const { key } = request;
     if (request.state !== "settled") request.state = "answering";
-    const data = encodeFailure(request, error, isDoubtful);
+    const data = this.#encodeFailure(request, error, isDoubtful);
     holding.add({ kind: "step_failed", name: key, attempt: claimed.attempt, data });
     changed();
-  };
+  }
 
   /** What cannot be read is no reason to fail. */
-  const readProgress = (key: string, progress: Payload | null): unknown => {
+  #readProgress(key: string, progress: Payload | null): unknown {
+    if (progress === null) return undefined;
     try {
-      return payloads.decode(progress, placeOf(key));
+      return this.#parts.payloads.decode(progress, this.#placeOf(key));
     } catch (error) {
-      log.warn("The progress of a step cannot be read, and is left out.", { step: key, error });
+      this.#parts.log.warn("The progress of a step cannot be read, and is left out.", { step: key, error });
       return undefined;
     }
-  };
+  }
 
-  const noteProgress = (key: string, attempt: number, details: unknown): void => {
+  #noteProgress(key: string, attempt: number, details: unknown): void {
+    const { holding, payloads, log, changed } = this.#parts;
     try {
-      const data = payloads.encode(details, placeOf(key), `The progress of step "${key}"`);
-      const execution = running.get(key);
+      const data = payloads.encode(details, this.#placeOf(key), `The progress of step "${key}"`);
+      const execution = this.#running?.get(key);
       if (execution !== undefined) execution.progress = data;
       holding.add({ kind: "step_progressed", name: key, attempt, data });
       changed();
     } catch (error) {
       log.warn("The progress of a step cannot be recorded, and is left out.", { step: key, error });
     }
-  };
-
-  return {
-    size: () => running.size + recording.size + intended.size,
-    hasShortWait() {
-      const soon = holding.time.estimate() + shortWaitMs;
-      return [...waiting.values()].some(({ dueAt }) => dueAt <= soon);
-    },
-    nextDueAt() {
-      const dueAts = [...waiting.values()].map(({ dueAt }) => dueAt);
-      return dueAts.length === 0 ? null : Math.min(...dueAts);
-    },
-    calling: () => calling,
-    running: () => [...running.keys()],
-    inProgress: () => [...running.values()],
-    ranSince: (at) => [
-      ...running.keys(),
-      ...(lastEnded !== null && lastEnded.at >= at ? [lastEnded.key] : []),
-    ],
-    pasts: () => pasts,
-    remember(history, undoneBefore) {
-      pasts = createStepPasts(history);
-      undone = undoneBefore;
-    },
-    recorded(event) {
-      pasts.add(event);
-      const { kind, name } = event;
-      if (name === null || (kind !== "step_intended" && kind !== "step_retried")) return;
-      const request = recording.get(name);
-      if (request === undefined) return;
-      recording.delete(name);
-      if (request.state === "settled") return;
-      if (kind === "step_intended") intended.set(name, request);
-      else wait(request, event.dueAt ?? 0);
-    },
-    start(request) {
-      const { isOpen, dueAt } = pasts.of(request.key);
-      if (isOpen && request.terms.failsOnCrash) failUnbegun(request, crashError(request.key), true);
-      else if (dueAt !== null && dueAt > holding.time.reached) wait(request, dueAt);
-      else prepare(request);
-    },
-    beginIntended() {
-      for (const [key, request] of intended) {
-        intended.delete(key);
-        begin(request);
-      }
-    },
-    beginDue() {
-      for (const [key, { request, dueAt }] of waiting) {
-        if (dueAt > holding.time.reached) continue;
-        waiting.delete(key);
-        prepare(request);
-      }
-    },
-    refuse(reason) {
-      isStopped = true;
-      waiting.clear();
-      for (const request of [...recording.values(), ...intended.values()])
-        failUnbegun(request, reason, false);
-      recording.clear();
-      intended.clear();
-    },
-    withdraw(key, reason) {
-      waiting.delete(key);
-      const unbegun = recording.get(key) ?? intended.get(key);
-      recording.delete(key);
-      intended.delete(key);
-      // Else its intent would tell of something that may have happened.
-      if (unbegun !== undefined) failUnbegun(unbegun, reason, false);
-      running.get(key)?.attempt?.abort(reason);
-    },
-    abort(reason) {
-      isStopped = true;
-      for (const { attempt } of running.values()) attempt?.abort(reason);
-    },
-    giveUp: () => running.clear(),
-    async callUndo(key, number, call) {
-      const name = `undo ${key}`;
-      probe("undo.before");
-      holding.assertHeld();
-      const beganAt = holding.time.estimate();
-      const execution: Execution = { key: name, beganAt, since: clock.now(), attempt: null, progress: null };
-      running.set(name, execution);
-      const idempotencyKey = idempotencyKeyOf(key);
-      const given = {
-        key: name,
-        call,
-        idempotencyKey,
-        attempt: number,
-        timeoutMs: null,
-        progress: undefined,
-      };
-      const stream = streams.ofStep(name, number, () => running.get(name) === execution);
-      execution.attempt = beginAttempt({ ...given, stream, log, timers, progressed: () => {} });
-      const end = await execution.attempt.ended;
-      leave(execution);
-      probe("undo.after");
-      return end;
-    },
-  };
-
-  function wait(request: StepRequest, dueAt: number): void {
-    request.state = "held";
-    waiting.set(request.key, { request, dueAt });
   }
 }
 

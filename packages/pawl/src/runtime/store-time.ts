@@ -14,17 +14,30 @@ export interface StoreTime {
 
 /** @param now what the store's clock showed a moment ago */
 export function createStoreTime(clock: Clock, now: number): StoreTime {
-  let offsetMs = now - clock.now();
-  const time = {
-    reached: now,
-    learn(now: number) {
-      time.hasPassed(now);
-      offsetMs = now - clock.now();
-    },
-    hasPassed(at: number) {
-      time.reached = Math.max(time.reached, at);
-    },
-    estimate: () => Math.max(time.reached, Math.floor(clock.now() + offsetMs)),
-  };
-  return time;
+  return new KnownTime(clock, now);
+}
+
+class KnownTime implements StoreTime {
+  reached: number;
+  readonly #clock: Clock;
+  #offsetMs: number;
+
+  constructor(clock: Clock, now: number) {
+    this.#clock = clock;
+    this.reached = now;
+    this.#offsetMs = now - clock.now();
+  }
+
+  learn(now: number): void {
+    this.hasPassed(now);
+    this.#offsetMs = now - this.#clock.now();
+  }
+
+  hasPassed(at: number): void {
+    this.reached = Math.max(this.reached, at);
+  }
+
+  estimate(): number {
+    return Math.max(this.reached, Math.floor(this.#clock.now() + this.#offsetMs));
+  }
 }

@@ -5,60 +5,66 @@ export class TurnMissed extends Error {
   override readonly name = "TurnMissed";
 }
 
-/** One at a time. Whoever takes a turn is answered what ends it. */
-export interface Turns {
-  take(): Promise<() => void>;
+/** One at a time. Whoever takes a turn ends it. */
+export class Turns {
+  readonly #timers: Timers;
+  #isTaken = false;
+  #waiting: (() => void)[] | null = null;
+
+  constructor(timers: Timers) {
+    this.#timers = timers;
+  }
+
+  /** False while somebody else has it. */
+  takeNow(): boolean {
+    if (this.#isTaken) return false;
+    this.#isTaken = true;
+    return true;
+  }
+
+  async take(): Promise<void> {
+    await this.#take(
+      () => false,
+      () => true,
+    );
+  }
+
   /**
    * `mayTake`: asked when it could be taken; where it says no, another turn comes first. `taken`: called in the instant it is.
    * @throws {TurnMissed}
    */
-  takeWithin(ms: number, mayTake: () => boolean, taken: () => void): Promise<() => void>;
-}
-
-export function createTurns(timers: Timers): Turns {
-  let turn: Promise<void> | null = null;
-  const passed = new Set<() => void>();
-
-  const nextPassed = (): Promise<void> => new Promise((resolve) => void passed.add(resolve));
-
-  const take = async (
-    isGivenUp = (): boolean => false,
-    mayTake = (): boolean => true,
-  ): Promise<() => void> => {
-    while (turn !== null || !mayTake()) {
-      await (turn ?? nextPassed());
-      if (isGivenUp()) return () => {};
-    }
-    let end = (): void => {};
-    turn = new Promise((resolve) => {
-      end = () => {
-        turn = null;
-        resolve();
-        for (const pass of passed) pass();
-        passed.clear();
+  takeWithin(ms: number, mayTake: () => boolean, taken: () => void): Promise<void> {
+    return new Promise((resolve, reject) => {
+      let isMissed = false;
+      const cancel = this.#timers.after(ms, () => {
+        isMissed = true;
+        reject(new TurnMissed(`another turn lasted for ${ms} ms`));
+      });
+      const may = (): boolean => {
+        if (!mayTake()) return false;
+        taken();
+        return true;
       };
+      void this.#take(() => isMissed, may).then(() => {
+        cancel();
+        resolve();
+      });
     });
-    return end;
-  };
+  }
 
-  return {
-    take: () => take(),
-    takeWithin: (ms, mayTake, taken) =>
-      new Promise((resolve, reject) => {
-        let isMissed = false;
-        const cancel = timers.after(ms, () => {
-          isMissed = true;
-          reject(new TurnMissed(`another turn lasted for ${ms} ms`));
-        });
-        const may = (): boolean => {
-          if (!mayTake()) return false;
-          taken();
-          return true;
-        };
-        void take(() => isMissed, may).then((end) => {
-          cancel();
-          resolve(end);
-        });
-      }),
-  };
+  end(): void {
+    this.#isTaken = false;
+    const others = this.#waiting;
+    if (others === null) return;
+    this.#waiting = null;
+    for (const look of others) look();
+  }
+
+  async #take(isGivenUp: () => boolean, mayTake: () => boolean): Promise<void> {
+    while (this.#isTaken || !mayTake()) {
+      await new Promise<void>((resolve) => void (this.#waiting ??= []).push(resolve));
+      if (isGivenUp()) return;
+    }
+    this.#isTaken = true;
+  }
 }

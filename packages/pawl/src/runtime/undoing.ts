@@ -39,10 +39,14 @@ export interface UndoingParts {
   readonly random: Random;
   readonly log: Log;
   readonly payloads: Payloads;
-  /** What the code has said undoes a step, by the step's key. */
-  readonly undos: ReadonlyMap<string, UndoTerms>;
   /** The worker wants to give the run back. */
   readonly isReleasing: () => boolean;
+}
+
+/** What the code's course knows and does. */
+export interface CourseOfCode {
+  /** What the code has said undoes a step, by the step's key. */
+  readonly undos: ReadonlyMap<string, UndoTerms>;
   readonly absorb: (events: readonly RunEvent[]) => void;
 }
 
@@ -55,8 +59,8 @@ interface Task {
 /** How long a run waits for a process that can read the result of a step it has to undo. */
 const unreadableMs = 60_000;
 
-export function createUndoing(parts: UndoingParts): Undoing {
-  const { claimed, holding, inbox, orders, steps, bell, random, log, payloads, undos } = parts;
+export function createUndoing(parts: UndoingParts, { undos, absorb }: CourseOfCode): Undoing {
+  const { claimed, holding, inbox, orders, steps, bell, random, log, payloads } = parts;
   const { runId } = claimed;
   const began = parts.history.findLast(({ kind }) => kind === "undo_began");
   let fate = began === undefined ? null : readFate(began);
@@ -67,7 +71,7 @@ export function createUndoing(parts: UndoingParts): Undoing {
   };
 
   const record = async (): Promise<void> => {
-    while (holding.hasFacts()) parts.absorb(await holding.record());
+    while (holding.hasFacts()) absorb(await holding.record());
   };
 
   /** The last that was done is undone first. */
@@ -92,7 +96,7 @@ export function createUndoing(parts: UndoingParts): Undoing {
     terms: Pick<ParkTerms, "reason" | "dueAt" | "delayMs" | "wants">,
   ): Promise<ParkAnswer> => {
     const { answer, events } = await holding.park({ ...terms, attemptFailed: false });
-    parts.absorb(events ?? []);
+    absorb(events ?? []);
     if (answer.outcome === "told") inbox.fill(answer.messages);
     return answer;
   };
@@ -129,9 +133,11 @@ export function createUndoing(parts: UndoingParts): Undoing {
   /** One attempt: adds the fact that tells how it went. */
   const attempt = async ({ key, inDoubt }: Task, terms: UndoTerms, result: unknown): Promise<void> => {
     const { undoFailures } = steps.pasts().of(key);
-    const call = await steps.callUndo(key, undoFailures + 1, ({ signal, idempotencyKey, attempt: number }) =>
-      terms.call(inDoubt ? undefined : result, { idempotencyKey, inDoubt, signal, attempt: number, log }),
-    );
+    const call = await steps.callUndo(key, undoFailures + 1, (given) => {
+      const { signal, idempotencyKey, attempt: number, log: ownLog } = given;
+      const context = { idempotencyKey, inDoubt, signal, attempt: number, log: ownLog };
+      return terms.call(inDoubt ? undefined : result, context);
+    });
     holding.assertHeld();
     if (call.kind === "returned") return holding.add({ kind: "undo_completed", name: key, data: null });
     const { error } = call;

@@ -114,7 +114,6 @@ export interface ReceivingParts {
   readonly claimed: ClaimedRun;
   readonly holding: Holding;
   readonly inbox: Inbox;
-  readonly requests: Requests;
   readonly log: Log;
   readonly payloads: Payloads;
 }
@@ -127,7 +126,8 @@ export interface ReceivingParts {
 export async function receiveUpdate(
   message: Message,
   wait: UpdateRequest,
-  { claimed, holding, inbox, requests, log, payloads }: ReceivingParts,
+  { claimed, holding, inbox, log, payloads }: ReceivingParts,
+  requests: Requests,
 ): Promise<void> {
   const { runId } = claimed;
   const { update, schema, key } = wait;

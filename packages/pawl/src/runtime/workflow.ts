@@ -1,9 +1,9 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { parseDuration, type Duration } from "../core/duration.ts";
-import { nameFault } from "../core/name.ts";
 import type { Fault } from "../core/option-problem.ts";
 import {
   checkDuration,
+  checkEach,
   checkInteger,
   checkName,
   checkNested,
@@ -81,6 +81,8 @@ export interface Workflow<
   readonly retryIf: ((error: unknown) => boolean) | null;
   /** 0: a run fails at the first crash. */
   readonly crashLimit: number;
+  /** What looks wrong about its definition. A worker that gets it says so in its log. */
+  readonly warnings?: readonly string[];
   /** The function, for the engine alone: called outside a run it has no context to live in. */
   readonly call: (ctx: Context, input: unknown) => unknown;
 }
@@ -149,17 +151,13 @@ function readWorkflowOptions(options: GivenOptions, call: unknown): GivenOptions
     "workflow",
     options,
     {
-      name: checkName,
-      version: checkInteger(1, 2 ** 31 - 1),
-      input: checkSchema,
+      ...commonChecks,
       signals: checkSchemas,
       published: checkSchemas,
-      updates: checkEach(checkNested({ input: checkSchema, output: checkSchema }, { required: ["input"] })),
-      retry: checkWorkflowRetry,
-      timeout: checkDuration,
-      queue: checkName,
-      crashLimit: checkInteger(1, 2 ** 15 - 1),
-      onCrash: checkOneOf("retry", "fail"),
+      updates: checkEach(
+        checkNested({ input: checkSchema, output: checkSchema }, { required: ["input"] }),
+        "schemas",
+      ),
     },
     { required: ["name", "version"], rules: [{ of: [], check: () => callFault(call) }] },
   );
@@ -172,20 +170,21 @@ function callFault(call: unknown): Fault | null {
   return { kind: "said", option: "call", message };
 }
 
-const checkSchema: Check = (value) =>
+/** Whether this is a schema. */
+export const checkSchema: Check = (value) =>
   isSchema(value) ? null : "must be a Standard Schema, such as one of zod or valibot";
 
-/** An object in which every name is one, and every value is right. */
-function checkEach(check: Check): Check {
-  return (value) => {
-    if (typeof value !== "object" || value === null) return "must be an object of schemas";
-    const faults = Object.entries(value).flatMap(([option, each]): readonly Fault[] => {
-      const found = nameFault(option) ?? check(each) ?? [];
-      if (typeof found === "string") return [{ kind: "wrong", option, fault: found }];
-      return found.map((fault) => ({ ...fault, option: `${option}.${fault.option}` }));
-    });
-    return faults.length === 0 ? null : faults;
-  };
-}
+/** The options of a workflow, whichever way it is written. */
+export const commonChecks = {
+  name: checkName,
+  version: checkInteger(1, 2 ** 31 - 1),
+  input: checkSchema,
+  retry: checkWorkflowRetry,
+  timeout: checkDuration,
+  queue: checkName,
+  crashLimit: checkInteger(1, 2 ** 15 - 1),
+  onCrash: checkOneOf("retry", "fail"),
+};
 
-const checkSchemas = checkEach(checkSchema);
+/** Whether these are schemas, by name. */
+export const checkSchemas = checkEach(checkSchema, "schemas");

@@ -4,7 +4,7 @@ import type { Payload } from "../core/json.ts";
 import type { RetryPolicy } from "../core/retry.ts";
 import type { ParkReason } from "../core/run-status.ts";
 import type { Message, Topic } from "./message.ts";
-import type { NewRun, RunEnd } from "./run-record.ts";
+import type { CreateAnswer, NewRun, RunEnd } from "./run-record.ts";
 import type { NewStreamItem } from "./showing.ts";
 
 /** The fence: every write by a holder names all three, and does nothing, anywhere, once they no longer match. */
@@ -29,6 +29,18 @@ export interface Lane {
   /** Look only behind this place, where the last claim ended; null looks from the beginning. */
   readonly after: Mark | null;
   /** Crashes alone in a worker before the run fails; 0 fails at the first crash, alone or not. */
+  readonly crashLimit: number;
+}
+
+/** The first claim of a run. */
+export const firstEpoch = 1;
+
+/** A worker that would hold a run from its start. */
+export interface Holder {
+  readonly workerId: string;
+  /** As in a claim. */
+  readonly leaseMs: number;
+  /** Of the run's workflow. Never 0: such a run begins by itself. */
   readonly crashLimit: number;
 }
 
@@ -82,6 +94,12 @@ export interface ClaimedRun {
   readonly mark: Mark;
 }
 
+/** What became of a run that a worker would hold from its start. */
+export interface CreateHeldAnswer extends CreateAnswer {
+  /** Null: it is not held, and ready as any other where it was created. */
+  readonly held: ClaimedRun | null;
+}
+
 export interface Claim {
   readonly runs: readonly ClaimedRun[];
   /** Suspects are waiting in these lanes. */
@@ -124,7 +142,14 @@ export interface RecordAnswer {
   readonly now: number;
 }
 
-export interface Parking extends Recording {
+/** What a holder says when it looks for messages. */
+export interface Look {
+  readonly lease: Lease;
+  /** Counts the holder's looks. Its tries share one, and the first that arrives counts: what came in since stays to be told. */
+  readonly look: number;
+}
+
+export interface Parking extends Recording, Look {
   /** The run's last `seq` after this recording. */
   readonly lastSeq: number;
   readonly reason: ParkReason;

@@ -124,6 +124,18 @@ export interface RunPage {
   readonly next: RunId | null;
 }
 
+/** A run as its parent's graph sees it. */
+export interface ChildRecord {
+  readonly id: RunId;
+  /** The request in the parent that it answers. */
+  readonly request: string;
+  readonly status: RunStatus;
+  readonly epoch: number;
+  readonly createdAt: number;
+  readonly endedAt: number | null;
+  readonly error: Payload | null;
+}
+
 /** One finished attempt. */
 export interface AttemptRecord {
   readonly seq: number;

@@ -5,8 +5,11 @@ import type { Hint } from "./hint.ts";
 import type {
   Claim,
   ClaimRequest,
+  CreateHeldAnswer,
   Ending,
+  Holder,
   Lease,
+  Look,
   ParkAnswer,
   Parking,
   RecordAnswer,
@@ -16,6 +19,7 @@ import type { Message, NewMessage, TellAnswer } from "./message.ts";
 import type {
   AttemptRecord,
   Backlog,
+  ChildRecord,
   CreateAnswer,
   ForkedEvent,
   FoundEnd,
@@ -63,6 +67,8 @@ export interface Store {
   // Starting
   /** Creates all or none of these runs: a conflict withholds the others. One whose key an equal run has is answered, not created. */
   createRuns(runs: readonly NewRun[]): Promise<readonly CreateAnswer[]>;
+  /** Creates a run that this worker holds from its start, as if it had claimed it; unless it could not claim it now, or has ended. */
+  createHeld(run: NewRun, holder: Holder): Promise<CreateHeldAnswer>;
 
   // Holding
   /** Moves up to `limit` claimable runs from `ready` to this worker's leases, by priority, then age. Rejects with `WORKER_EXPIRED`. */
@@ -71,8 +77,8 @@ export interface Store {
   begin(lease: Lease): Promise<void>;
   /** Appends facts to a held run. */
   record(recording: Recording): Promise<RecordAnswer>;
-  /** Unread messages of a held run, oldest first; clears its `told`. */
-  readInbox(lease: Lease): Promise<readonly Message[]>;
+  /** Unread messages of a held run, oldest first; clears its `told`, unless this or a later look has. */
+  readInbox(look: Look): Promise<readonly Message[]>;
   /** Records, then lets go of the run until it is due or told; unless it already is. */
   park(parking: Parking): Promise<ParkAnswer>;
   /**
@@ -125,12 +131,14 @@ export interface Store {
   findKey(key: string): Promise<RunId | null>;
   countRuns(most: number): Promise<readonly RunCount[]>;
   readBacklog(most: number): Promise<readonly Backlog[]>;
+  /** The runs that this one has started, by id after this one; at most `limit`. */
+  listChildren(runId: RunId, after: RunId | null, limit: number): Promise<readonly ChildRecord[]>;
   /** Finished attempts, oldest first. */
   listAttempts(runId: RunId): Promise<readonly AttemptRecord[]>;
   /** The patches that runs of this workflow have come by, the oldest first. */
   listPatches(workflow: string, version: number): Promise<readonly PatchUse[]>;
-  /** Events after `afterSeq`, in order. */
-  loadHistory(runId: RunId, afterSeq: number): Promise<readonly RunEvent[]>;
+  /** Events after `afterSeq`, in order. `lastSeq`: about how far they go, where that is known. */
+  loadHistory(runId: RunId, afterSeq: number, lastSeq?: number): Promise<readonly RunEvent[]>;
   /** The last value that the run published under this key, or under each, in order of keys. */
   readPublished(runId: RunId, key: string | null): Promise<readonly PublishedRecord[]>;
   /** What has become of these updates, in order. Cheap: for waiters. */

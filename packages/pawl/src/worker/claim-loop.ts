@@ -4,7 +4,6 @@ import type { Probe } from "../core/crash-point.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunId } from "../core/ids.ts";
 import { createLoop, type Loop, type LoopSeams } from "../core/loop.ts";
-import type { Emit, PawlEvent } from "../core/pawl-event.ts";
 import type { Claim, ClaimedRun, ClaimRequest, Lane } from "../store/lease.ts";
 import type { Store } from "../store/store.ts";
 import { createClaimMarks, type Look } from "./claim-marks.ts";
@@ -22,7 +21,6 @@ export interface ClaimLoopParts extends LoopSeams {
   readonly concurrency: number;
   readonly leaseMs: number;
   readonly pollMs: number;
-  readonly emit?: Emit | undefined;
   /** Takes a run into a slot and executes it. */
   readonly execute: (run: ClaimedRun, workerId: string) => void;
   /** The store says that this id has expired. */
@@ -40,6 +38,8 @@ export interface ClaimLoop extends Pick<Loop, "start" | "stop" | "turned"> {
   lookAtAll(): void;
   /** A slot is free again. */
   freed(runId: RunId): void;
+  /** Whether a run may be taken that nobody has queued: nothing is known to wait or under way, and no suspect is tried alone. */
+  mayTake(): boolean;
 }
 
 /** One claim takes no more than this, however many slots are free: its answer carries the runs' inputs. */
@@ -64,6 +64,8 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
   let isMoreWaiting = false;
   /** Notifications have come, and no poll has found since what none of them announced. */
   let isNotified = false;
+  /** What it will bring has no slots yet. */
+  let isClaiming = false;
   let roomSince = 0;
   let pollAt = 0;
   let pollTimes = 1;
@@ -91,13 +93,10 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
     if (!isSuspect) isHinted = false;
 
     const { workerId } = registration;
-    const answer = await ask({
-      workerId,
-      leaseMs,
-      lanes: look.lanes,
-      limit,
-      suspects: isSuspect,
-      begin: true,
+    isClaiming = true;
+    const request = { workerId, leaseMs, lanes: look.lanes, limit, suspects: isSuspect, begin: true };
+    const answer = await ask(request).finally(() => {
+      isClaiming = false;
     });
     if (answer.runs.length > 0) {
       parts.awake();
@@ -111,10 +110,7 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
       answer.suspectsWaiting,
     );
     if (!isSuspect) learn(look, answer, limit, tookMs, isPoll);
-    for (const run of answer.runs) {
-      parts.emit?.(describeClaimed(run, workerId, answer.now));
-      parts.execute(run, workerId);
-    }
+    for (const run of answer.runs) parts.execute(run, workerId);
     // Claims come one at a time: a lease from before this one that is in no slot had its answer lost.
     registration.claimsKnownTo = answer.now;
   };
@@ -180,21 +176,10 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
       if (suspects.freed(runId)) isHinted = true;
       loop.poke();
     },
-  };
-}
-
-function describeClaimed(run: ClaimedRun, workerId: string, now: number): PawlEvent {
-  const { runId, workflow, version, queue, attempt } = run;
-  const waitedMs = Math.max(0, now - run.mark.readyAt);
-  return {
-    kind: "run.claimed",
-    at: new Date(now),
-    runId,
-    workflow,
-    version,
-    queue,
-    workerId,
-    attempt,
-    waitedMs,
+    mayTake: () =>
+      concurrency > fewSlots &&
+      !isMoreWaiting &&
+      !isClaiming &&
+      suspects.next(slots.isEmpty()).kind === "ordinary",
   };
 }

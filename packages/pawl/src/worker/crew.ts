@@ -3,19 +3,22 @@ import type { Probe } from "../core/crash-point.ts";
 import type { Ids } from "../core/ids.ts";
 import type { LoadMeter } from "../core/load.ts";
 import type { Loop, LoopSeams } from "../core/loop.ts";
-import type { Emit } from "../core/pawl-event.ts";
+import type { Emit, PawlEvent } from "../core/pawl-event.ts";
 import type { Payloads } from "../core/payloads.ts";
 import { pawlVersion } from "../core/version.ts";
 import type { Watch } from "../core/watch.ts";
-import { createExecution } from "../runtime/execution.ts";
+import { createExecution, type ExecutionDeps } from "../runtime/execution.ts";
 import type { Workflow } from "../runtime/workflow.ts";
+import type { Audience } from "../store/audience.ts";
 import type { Hint } from "../store/hint.ts";
 import type { HolderTransactions } from "../store/holder-transactions.ts";
-import type { Lane } from "../store/lease.ts";
+import type { ClaimedRun, Lane } from "../store/lease.ts";
 import type { StoreClock } from "../store/store-clock.ts";
 import type { Store } from "../store/store.ts";
+import type { Taker } from "../store/taker.ts";
 import type { NewWorker, SweepAnswer } from "../store/worker-record.ts";
 import { createClaimLoop, type ClaimLoop } from "./claim-loop.ts";
+import { createDoorstep } from "./doorstep.ts";
 import { createDueTimer, type DueTimer } from "./due-timer.ts";
 import { createExecutor, type Executor, type OwnedRun } from "./executor.ts";
 import { createHeartbeat, type Heartbeat } from "./heartbeat.ts";
@@ -51,6 +54,10 @@ export interface WorkerDeps extends LoopSeams {
   readonly watch?: Watch | undefined;
   /** Is told what happens. Default: nobody is. */
   readonly emit?: Emit | undefined;
+  /** Who in this process waits for runs to end. Default: nobody is known. */
+  readonly audiences?: Set<Audience> | undefined;
+  /** Where those who start runs in this process find this worker. Default: nowhere. */
+  readonly takers?: Set<Taker> | undefined;
 }
 
 /** The parts of a worker, wired up. */
@@ -63,6 +70,7 @@ export interface Crew {
   readonly dueTimer: DueTimer;
   readonly sweeper: Loop;
   readonly inboxRelay: InboxRelay;
+  readonly doorstep: Taker;
 }
 
 /** `isBrief`: it is to find all there is to do at once, and to leave. */
@@ -93,28 +101,56 @@ export function createCrew(deps: WorkerDeps, settings: WorkerSettings, isBrief =
     const { runId, workflow, version, queue, attempt } = claimed;
     emit?.({ kind: "lease.lost", at: at(), runId, workflow, version, queue, workerId, attempt });
   };
+  let executionDeps: ExecutionDeps | null = null;
   const executor = createExecutor({
     slots,
     cache: createRunCache(settings.stickyRuns),
     begin(claimed, workerId) {
-      const isAlive = (): boolean => registration.isAlive(workerId);
-      return createExecution(claimed, { ...deps, store, workerId, findWorkflow, isAlive });
+      if (executionDeps?.workerId !== workerId) {
+        const isAlive = (): boolean => registration.isAlive(workerId);
+        executionDeps = { ...deps, store, workerId, findWorkflow, isAlive };
+      }
+      return createExecution(claimed, executionDeps);
     },
     freed: (runId) => claimLoop.freed(runId),
     lost,
   });
+  const execute = (run: ClaimedRun, workerId: string): void => {
+    emit?.(describeClaimed(run, workerId));
+    executor.execute(run, workerId);
+  };
+  const lanes = lanesOf(settings);
+  const awake = (): void => heartbeat.wake();
   const claimLoop = createClaimLoop({
     ...deps,
     ...settings,
     registration,
     slots,
-    lanes: lanesOf(settings),
-    execute: (run, workerId) => executor.execute(run, workerId),
+    lanes,
+    execute,
     expired: (workerId) => heartbeat.expired(workerId),
-    awake: () => heartbeat.wake(),
+    awake,
+  });
+  const doorstep = createDoorstep({
+    ...deps,
+    ...settings,
+    registration,
+    slots,
+    lanes,
+    mayTake: () => claimLoop.mayTake(),
+    freed: (runId) => claimLoop.freed(runId),
+    execute,
+    awake,
   });
   const inboxRelay = createInboxRelay(deps);
-  return { slots, registration, executor, heartbeat, claimLoop, dueTimer, sweeper, inboxRelay };
+  return { slots, registration, executor, heartbeat, claimLoop, dueTimer, sweeper, inboxRelay, doorstep };
+}
+
+function describeClaimed(run: ClaimedRun, workerId: string): PawlEvent {
+  const { runId, workflow, version, queue, attempt, claimedAt } = run;
+  const waitedMs = Math.max(0, claimedAt - run.mark.readyAt);
+  const at = new Date(claimedAt);
+  return { kind: "run.claimed", at, runId, workflow, version, queue, workerId, attempt, waitedMs };
 }
 
 function describeWorker(deps: WorkerDeps, settings: WorkerSettings): Omit<NewWorker, "id"> {

@@ -32,24 +32,34 @@ export interface Executor {
 }
 
 export function createExecutor({ slots, cache, begin, freed, lost }: ExecutorParts): Executor {
-  const executing = new Set<Promise<void>>();
+  let executing = 0;
+  /** Who waits until nothing is executed. */
+  let waiting: (() => void)[] = [];
   const owned = new Map<HeldRun, OwnedRun>();
   let isReleasing = false;
 
   const own = async (held: HeldRun, run: OwnedRun): Promise<void> => {
     owned.set(held, run);
+    if (isReleasing) held.execution.release();
     const outcome = await held.execution.done;
+    executing -= 1;
     slots.remove(held);
     freed(held.runId);
     const isOwned = owned.delete(held);
     if (outcome === "parked" && isOwned && !isReleasing) cache.keep(held.runId, run.workerId, held.execution);
     if (outcome === "lost" && isOwned) lost(run);
+    if (executing > 0 || waiting.length === 0) return;
+    const told = waiting;
+    waiting = [];
+    for (const tell of told) tell();
   };
 
   return {
     execute(claimed, workerId) {
       // What was claimed while stopping is given back with the rest.
       if (isReleasing) return;
+      // Its code may begin at once, and may stop its worker.
+      executing += 1;
       const held: HeldRun = {
         runId: claimed.runId,
         epoch: claimed.epoch,
@@ -59,8 +69,7 @@ export function createExecutor({ slots, cache, begin, freed, lost }: ExecutorPar
       const before = slots.get(claimed.runId);
       if (before !== undefined) owned.delete(before);
       slots.add(held);
-      const ended = own(held, { claimed, workerId }).finally(() => executing.delete(ended));
-      executing.add(ended);
+      void own(held, { claimed, workerId });
     },
     release() {
       isReleasing = true;
@@ -74,7 +83,7 @@ export function createExecutor({ slots, cache, begin, freed, lost }: ExecutorPar
       return givenUp;
     },
     async ended() {
-      while (executing.size > 0) await Promise.all(executing);
+      while (executing > 0) await new Promise<void>((resolve) => waiting.push(resolve));
     },
   };
 }

@@ -3,6 +3,7 @@ import type { Probe } from "../core/crash-point.ts";
 import type { RunId } from "../core/ids.ts";
 import { createLoop, type Loop, type LoopSeams } from "../core/loop.ts";
 import type { Emit, StepPlace } from "../core/pawl-event.ts";
+import { firstEpoch } from "../store/lease.ts";
 import type { StoreClock } from "../store/store-clock.ts";
 import type { Store } from "../store/store.ts";
 import { findLongSteps } from "./long-steps.ts";
@@ -99,6 +100,8 @@ export function createHeartbeat(parts: HeartbeatParts): Heartbeat {
   const beat = async (): Promise<void> => {
     const { workerId } = registration;
     const held = slots.held().map(({ runId, epoch }) => ({ runId, epoch }));
+    // Not to be given back: the answer that says that it is held may be on its way. Nor lost, where it is not held yet.
+    const expected = slots.expected().map((runId) => ({ runId, epoch: firstEpoch }));
     const epochs = new Map<RunId, number>(held.map((run) => [run.runId, run.epoch]));
     const sentAt = clock.now();
     parts.probe("heartbeat.before");
@@ -106,7 +109,7 @@ export function createHeartbeat(parts: HeartbeatParts): Heartbeat {
     const sample = parts.sampler.take();
     const answer = await store.heartbeat({
       workerId,
-      held,
+      held: [...held, ...expected],
       claimsKnownTo: registration.claimsKnownTo,
       leaseMs: slots.isEmpty() && registration.mayRest() ? restLeases * leaseMs : leaseMs,
       ...(longSteps.length > 0 && { longSteps }),
@@ -120,8 +123,9 @@ export function createHeartbeat(parts: HeartbeatParts): Heartbeat {
     expireInTime();
     for (const runId of answer.told) slots.get(runId, epochs.get(runId))?.execution.told();
     for (const runId of answer.lost) {
-      const lost = slots.get(runId, epochs.get(runId));
-      if (lost !== undefined) slots.drop(lost);
+      const epoch = epochs.get(runId);
+      const lost = epoch === undefined ? undefined : slots.get(runId, epoch);
+      if (lost?.execution.isLeaving() === false) slots.drop(lost);
     }
     if (answer.returned === 0) return;
     log.info("Gave back runs whose claim was lost.", { runs: answer.returned });

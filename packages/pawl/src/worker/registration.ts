@@ -17,7 +17,10 @@ export interface Registration {
   sparesOthersUntil(): number;
   /** The time that the newest claim's answer gave under this id, once its runs are in their slots; null before the first. */
   claimsKnownTo: number | null;
-  /** Whether the store surely counts this id as alive, by this process's clock. */
+  /**
+   * Whether the store surely counts this id as alive, by this process's clock. Who is told that it does not lets go of its run:
+   * no answer that comes in later makes the id good again.
+   */
   isAlive(workerId: string): boolean;
   /** Registers unless that is done. */
   ensure(): Promise<void>;
@@ -49,6 +52,8 @@ export function createRegistration(
   let sparesOthersUntil = Number.NEGATIVE_INFINITY;
   let isNewUntil: number | null = null;
   let hasExpired = false;
+  /** Somebody was told that the id may not be alive any more. */
+  let isDoubted = false;
   let claimedAt = Number.NEGATIVE_INFINITY;
   let registering: Promise<void> | null = null;
   let toRetire: string[] = [];
@@ -96,10 +101,11 @@ export function createRegistration(
     claimsKnownTo: null as number | null,
     isResting: false,
     sparesOthersUntil: () => Math.max(sparesOthersUntil, isNewUntil ?? sparesOthersUntil),
-    isAlive: (id: string) =>
-      id === registration.workerId &&
-      registration.aliveUntil !== null &&
-      clock.now() < registration.aliveUntil,
+    isAlive(id: string) {
+      if (id !== registration.workerId || registration.aliveUntil === null) return false;
+      isDoubted ||= clock.now() >= registration.aliveUntil;
+      return !isDoubted;
+    },
     async ensure() {
       if (registration.aliveUntil !== null) return;
       registering ??= register().finally(() => {
@@ -109,7 +115,7 @@ export function createRegistration(
     },
     mayRest: () => clock.now() - claimedAt >= worker.leaseMs,
     heard(id: string, sentAt: number, leaseMs: number) {
-      if (id !== registration.workerId || registration.aliveUntil === null) return;
+      if (id !== registration.workerId || registration.aliveUntil === null || isDoubted) return;
       const until = sentAt + worker.leaseMs;
       if (leaseMs > worker.leaseMs && sentAt > claimedAt) {
         registration.aliveUntil = sentAt + leaseMs;
@@ -121,7 +127,7 @@ export function createRegistration(
       if (id !== registration.workerId || registration.aliveUntil === null) return;
       // An answer on its way to a heartbeat from before may speak of the long lease that this claim has ended.
       claimedAt = clock.now();
-      if (registration.isResting) wake(sentAt + worker.leaseMs);
+      if (registration.isResting && !isDoubted) wake(sentAt + worker.leaseMs);
     },
     renew(isSuspect: boolean) {
       if (registration.aliveUntil === null) return;
@@ -130,6 +136,7 @@ export function createRegistration(
       registration.aliveUntil = null;
       registration.claimsKnownTo = null;
       registration.isResting = false;
+      isDoubted = false;
       hasExpired = true;
     },
   };

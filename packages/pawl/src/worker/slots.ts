@@ -14,27 +14,36 @@ export interface Slots {
   free(): number;
   isEmpty(): boolean;
   add(held: HeldRun): void;
+  /** Keeps a slot for a run that this worker may hold from its start: the answer will tell. */
+  expect(runId: RunId): void;
+  /** It is known now. */
+  unexpect(runId: RunId): void;
   remove(held: HeldRun): void;
   /** Lets go of a run that is no longer this worker's. Its slot is free at once, though a step may take long to end. */
   drop(held: HeldRun): void;
   /** The run as held now; with an epoch, only if it is held under that one. */
   get(runId: RunId, epoch?: number): HeldRun | undefined;
   held(): readonly HeldRun[];
+  expected(): readonly RunId[];
 }
 
 export function createSlots(concurrency: number): Slots {
   const byRun = new Map<RunId, HeldRun>();
+  const expected = new Set<RunId>();
+  const size = (): number => byRun.size + expected.size;
   const remove = (held: HeldRun): void => {
     if (byRun.get(held.runId) === held) byRun.delete(held.runId);
   };
   return {
-    size: () => byRun.size,
-    free: () => concurrency - byRun.size,
-    isEmpty: () => byRun.size === 0,
+    size,
+    free: () => concurrency - size(),
+    isEmpty: () => size() === 0,
     add(held) {
       byRun.get(held.runId)?.execution.drop();
       byRun.set(held.runId, held);
     },
+    expect: (runId) => void expected.add(runId),
+    unexpect: (runId) => void expected.delete(runId),
     remove,
     drop(held) {
       remove(held);
@@ -45,5 +54,6 @@ export function createSlots(concurrency: number): Slots {
       return epoch === undefined || held?.epoch === epoch ? held : undefined;
     },
     held: () => [...byRun.values()],
+    expected: () => [...expected],
   };
 }

@@ -44,6 +44,8 @@ export interface Worker {
 /** Executes runs until it is stopped. */
 export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
   const settings = readWorkerOptions(options);
+  for (const { name, version, warnings = [] } of settings.workflows)
+    for (const warning of warnings) deps.log.warn(warning, { workflow: name, version });
   const { clock, timers } = deps;
   let crew: Crew | null = null;
   let starting: Promise<void> | null = null;
@@ -67,12 +69,14 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     const { queues, concurrency } = settings;
     emit?.({ kind: "worker.started", ...aboutWorker(begun), queues, concurrency });
     for (const loop of [begun.heartbeat, ...loopsOf(begun)]) loop.start();
+    deps.takers?.add(begun.doorstep);
   };
 
   const windDown = async (): Promise<void> => {
     stopAsked.abort();
     if (crew === null) return;
-    const { executor, heartbeat, registration } = crew;
+    const { executor, heartbeat, registration, doorstep } = crew;
+    deps.takers?.delete(doorstep);
     const idle = Promise.all(loopsOf(crew).map((loop) => loop.stop()));
     executor.release();
     await Promise.race([executor.ended(), givenUp]);

@@ -19,9 +19,14 @@ import {
 import {
   aesGcmCodec,
   createPawl,
+  dag,
+  machine,
+  quorum,
+  settled,
   PawlError,
   ref,
   RetryAfterError,
+  toMermaid,
   workflow,
   type Pawl,
   type RunHandle,
@@ -50,6 +55,24 @@ export const entries: Readonly<Record<string, Entry>> = {
   "createPawl(…)": (_, value) => close(createPawl(never(value))),
   "workflow(…, f)": (_, value) => workflow(never(value), async () => {}),
   "workflow(options, …)": (_, value) => workflow({ name: "w", version: 1 }, never(value)),
+  "dag(…)": (_, value) => dag(never(value), (g) => g.node("a", idle, 1)),
+  "dag that returns": (_, value) => dag({ name: "g", version: 1 }, () => never(value)),
+  "g.node(…)": (_, value) => dag({ name: "g", version: 1 }, (g) => g.node(never(value), idle, 1)),
+  "g.node(name, …)": (_, value) => dag({ name: "g", version: 1 }, (g) => g.node("a", never(value), 1)),
+  "g.node(name, task, …)": (_, value) => dag({ name: "g", version: 1 }, (g) => g.node("a", idle, value)),
+  "g.each(name, …)": (_, value) =>
+    dag({ name: "g", version: 1 }, (g) => g.each("a", never(value), idle, (item) => item)),
+  "settled(…)": (_, value) => settled(never(value)),
+  "quorum(…)": (_, value) =>
+    dag({ name: "g", version: 1 }, (g) => {
+      const first = g.node("a", idle, 1);
+      return g.node("b", idle, first, { join: quorum(never(value)) });
+    }),
+  "machine(…)": (_, value) => machine(never(value)),
+  "machine({ steps: … })": (_, value) => machine({ name: "m", version: 1, start: "a", steps: never(value) }),
+  "machine({ steps: { a: … } })": (_, value) =>
+    machine({ name: "m", version: 1, start: "a", steps: { a: never(value) } }),
+  "toMermaid(…)": (_, value) => toMermaid(never(value)),
   "ref(…, 1)": (_, value) => ref(never(value), 1),
   "ref(name, …)": (_, value) => ref("w", never(value)),
   "ref(name, 1, …)": (_, value) => ref("w", 1, never(value)),
@@ -195,6 +218,41 @@ export const optionsOf: Readonly<Record<string, OptionsEntry>> = {
   workflow: {
     names: "name version input signals published updates retry timeout queue crashLimit onCrash",
     call: (_, options) => workflow({ name: "w", version: 1, ...(options as object) }, async () => {}),
+  },
+  dag: {
+    names: "name version input onError retry timeout queue crashLimit onCrash",
+    call: (_, options) =>
+      dag(never({ name: "g", version: 1, ...(options as object) }), (g) => g.node("a", idle, 1)),
+  },
+  "a graph's node": {
+    names: "queue priority retry timeout expiresIn tags join after when optional",
+    call: (_, options) =>
+      dag({ name: "g", version: 1 }, (g) => g.node("a", idle, 1, never({ ...(options as object) }))),
+  },
+  machine: {
+    names: "name version start input state output signals retry timeout queue crashLimit onCrash steps",
+    call: (_, options) =>
+      machine(
+        never({
+          name: "m",
+          version: 1,
+          start: "a",
+          steps: { a: { run() {}, next: "a" } },
+          ...(options as object),
+        }),
+      ),
+  },
+  "a machine's step": {
+    names: "run next undo retry timeout undoRetry onCrash limit leadsTo",
+    call: (_, options) =>
+      machine(
+        never({
+          name: "m",
+          version: 1,
+          start: "a",
+          steps: { a: { run() {}, next: "a", ...(options as object) } },
+        }),
+      ),
   },
   "workflow's retry": {
     names: `${retryNames} retryIf`,

@@ -21,6 +21,8 @@ export const requests: Readonly<Record<string, Ask>> = {
   "step(name, …)": (ctx, value) => ctx.step("step", never(value)),
   "step(name, f, …)": (ctx, value) => ctx.step("step", () => 1, never(value)),
   "step that returns": (ctx, value) => ctx.step("result", () => value),
+  "step that publishes": (ctx, value) => ctx.step("step", () => 1, { publish: () => never(value) }),
+  "step that publishes a value": (ctx, value) => ctx.step("step", () => 1, { publish: () => ({ value }) }),
   "step that says how far it is": (ctx, value) => ctx.step("progress", ({ heartbeat }) => heartbeat(value)),
   "step that logs": (ctx, value) =>
     ctx.step("log", ({ log }) => {
@@ -59,11 +61,18 @@ export const requests: Readonly<Record<string, Ask>> = {
   "scope(…, f)": (ctx, value) => ctx.scope(never(value), () => 1),
   "scope(name, …)": (ctx, value) => ctx.scope("scope", never(value)),
   "patch(…)": (ctx, value) => ctx.patch(never(value)),
+  // A reason that is one ends the code, or holds it up.
+  "block(…)": (ctx, value) => (isReason(value) ? null : ctx.block(never(value))),
+  "pause(…)": (ctx, value) => (!value || isReason(value) ? null : ctx.pause(never(value))),
   "continueAs(1, …)": (ctx, value) =>
     // What is right there ends the run.
     value === undefined || isEmpty(value) ? null : ctx.continueAs(1, never(value)),
   "log.info(…)": (ctx, value) => ctx.log.info(never(value), never(value)),
 };
+
+function isReason(value: unknown): boolean {
+  return typeof value === "string" && /^[^\0\p{Surrogate}]{1,99999}$/u.test(value);
+}
 
 interface OptionsOfRequest {
   readonly names: string;
@@ -75,7 +84,7 @@ const retryNames = "attempts backoff initial max factor delays jitter retryIf";
 /** Every option of every method of the context. */
 export const optionsOfRequests: Readonly<Record<string, OptionsOfRequest>> = {
   step: {
-    names: "retry timeout undo undoRetry onCrash",
+    names: "retry timeout undo undoRetry onCrash publish",
     ask: (ctx, options) => ctx.step("step", () => 1, never(options)),
   },
   "step's retry": {
@@ -95,11 +104,11 @@ export const optionsOfRequests: Readonly<Record<string, OptionsOfRequest>> = {
     ask: briefly((ctx, options) => ctx.waitForSignal("word", never(options))),
   },
   call: {
-    names: "queue priority timeout tags",
+    names: "queue priority timeout expiresIn retry tags",
     ask: briefly((ctx, options) => ctx.call(idle, 1, never(options))),
   },
   start: {
-    names: "queue priority timeout tags detached",
+    names: "queue priority timeout expiresIn retry tags detached",
     ask: (ctx, options) => ctx.start(idle, 1, never(options)),
   },
   map: { names: "concurrency", ask: (ctx, options) => ctx.map("map", [1], (item) => item, never(options)) },

@@ -53,7 +53,7 @@ describe.each(stores)("with %s", (_name, optionsIn) => {
 
   test("a schema's promise of any kind is waited for", async ({ pool, schema }) => {
     await using pawl = createPawl(optionsIn({ pool, schema }));
-    // oxlint-disable-next-line unicorn/no-thenable -- a promise of another library
+    // A promise of another library.
     const later = { then: (resolve: (value: unknown) => void) => resolve({ value: "parsed" }) };
     const parsed = workflow(
       { name: "parsed", version: 1, input: schemaThat(() => later) },

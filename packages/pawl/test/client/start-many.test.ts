@@ -26,6 +26,47 @@ describe("starting many runs", () => {
     expect((await pawl.counts()).pending).toEqual({ count: 2_500, isExact: true });
   });
 
+  test("refuses an item at once while another is still looked at, and leaves no rejection behind", async ({
+    database,
+    schema,
+  }) => {
+    await using pawl = createPawl({ url: database.url, schema });
+    await pawl.migrate();
+    const slowly = workflow(
+      {
+        name: "slowly",
+        version: 1,
+        input: z.object({ n: z.number().refine(async (n) => n > 0) }),
+      },
+      async (_ctx, { n }) => n,
+    );
+    const rejections: unknown[] = [];
+    const note = (error: unknown): void => void rejections.push(error);
+    process.on("unhandledRejection", note);
+    const wrong = { input: { n: "2" } } as unknown as { readonly input: { readonly n: number } };
+    const starts = pawl.startMany(slowly, [{ input: { n: -1 } }, wrong]);
+    await expect(starts).rejects.toMatchObject({ code: "INVALID_PAYLOAD", details: { item: 1 } });
+    await new Promise((resolve) => void setTimeout(resolve, 20));
+    process.off("unhandledRejection", note);
+    expect(rejections).toEqual([]);
+  });
+
+  test("takes tags as they are at the call", async ({ database, schema }) => {
+    await using pawl = createPawl({ url: database.url, schema });
+    await pawl.migrate();
+    const tags = ["import", ""];
+    const starts = ["t1", "t2"].map((tenant) => {
+      tags[1] = tenant;
+      return pawl.start(count, 1, { tags });
+    });
+    const runs = await Promise.all(starts);
+    const found = await Promise.all(runs.map(({ id }) => pawl.get(id)));
+    expect(found.map((run) => run?.tags)).toEqual([
+      ["import", "t1"],
+      ["import", "t2"],
+    ]);
+  });
+
   test("starts each chunk as a whole: what fails tells how many were started before", async ({
     database,
     schema,

@@ -110,11 +110,11 @@ export function describeContinuing(test: StoreTest): void {
       await world.clock.advance(10);
       await world.tell(lease.runId, "signal:b", { idempotencyKey: "b" });
       await world.tell(lease.runId, "signal:taken", { idempotencyKey: "t" });
-      const [a, b, taken] = await world.store.readInbox(lease);
+      const [a, b, taken] = await world.readInbox(lease);
       await world.record(lease, [event(1, "signal_received", { takes: taken!.id })]);
       const next = await goOn(world, lease);
       const held = await world.hold(next);
-      const moved = await world.store.readInbox(held);
+      const moved = await world.readInbox(held);
       expect(moved).toEqual([
         { ...a, sentTo: lease.runId },
         { ...b, sentTo: lease.runId },
@@ -125,14 +125,14 @@ export function describeContinuing(test: StoreTest): void {
         { id: taken!.id, takenSeq: 1, idempotencyKey: "t" },
       ]);
       const last = await goOn(world, held);
-      expect(await world.store.readInbox(await world.hold(last))).toEqual(moved);
+      expect(await world.readInbox(await world.hold(last))).toEqual(moved);
     });
 
     test("an idempotency key holds for the whole chain", async ({ world }) => {
       const lease = await world.startHeld();
       const sent = world.message(lease.runId, "signal:a", { idempotencyKey: "one" });
       await world.store.tell(sent);
-      const [a] = await world.store.readInbox(lease);
+      const [a] = await world.readInbox(lease);
       await world.record(lease, [event(1, "signal_received", { takes: a!.id })]);
       await world.tell(lease.runId, "signal:b", { idempotencyKey: "two" });
       const next = await goOn(world, lease);
@@ -224,7 +224,7 @@ export function describeContinuing(test: StoreTest): void {
       const next = await goOn(world, lease);
       const held = await world.hold(next);
       await world.end(parent, "cancelled");
-      expect(await world.store.readInbox(held)).toMatchObject([{ topic: "cancel" }]);
+      expect(await world.readInbox(held)).toMatchObject([{ topic: "cancel" }]);
       expect(await world.inbox(lease.runId)).toEqual([]);
     });
 

@@ -222,7 +222,7 @@ export function describeControl(test: StoreTest): void {
       expect(await world.placeOf(runId)).toMatchObject(pausedPlace);
       expect(await world.claim(await world.worker())).toMatchObject({ runs: [] });
       await world.tell(runId, "resume");
-      const messages = await world.store.readInbox(await world.hold(runId));
+      const messages = await world.readInbox(await world.hold(runId));
       expect(messages).toMatchObject([{ topic: "signal:a" }]);
     });
 
@@ -264,7 +264,7 @@ export function describeControl(test: StoreTest): void {
     test("wakes a run that its holder parked as paused", async ({ world }) => {
       const lease = await world.startHeld();
       await world.tell(lease.runId, "pause");
-      await world.store.readInbox(lease);
+      await world.readInbox(lease);
       const parking = { reason: "paused", wants: ["cancel", "resume"] } as const;
       await world.park(lease, { ...parking, events: [event(1, "paused")] });
       expect(await world.placeOf(lease.runId)).toMatchObject(pausedPlace);
@@ -277,7 +277,7 @@ export function describeControl(test: StoreTest): void {
     test("a run whose holder took the pause is not resumed by a cancel", async ({ world }) => {
       const lease = await world.startHeld();
       await world.tell(lease.runId, "pause");
-      const [pause] = await world.store.readInbox(lease);
+      const [pause] = await world.readInbox(lease);
       const events = [event(1, "paused", { takes: pause!.id })];
       await world.park(lease, { reason: "paused", wants: ["cancel", "resume"], events });
       await world.tell(lease.runId, "cancel");
@@ -302,7 +302,7 @@ export function describeControl(test: StoreTest): void {
       await world.tell(lease.runId, "pause");
       await world.tell(lease.runId, "resume");
       expect(await world.placeOf(lease.runId)).toMatchObject({ room: "lease", told: true });
-      expect(await world.store.readInbox(lease)).toMatchObject([{ topic: "pause" }, { topic: "resume" }]);
+      expect(await world.readInbox(lease)).toMatchObject([{ topic: "pause" }, { topic: "resume" }]);
     });
 
     test("a resume makes the pauses before it void, not those after", async ({ world }) => {

@@ -2,6 +2,7 @@ import { describe } from "vitest";
 import { describeClaiming } from "./claiming.ts";
 import { describeContinuing } from "./continuing.ts";
 import { describeControl } from "./control.ts";
+import { describeCreatingHeld } from "./creating-held.ts";
 import { describeCreating } from "./creating.ts";
 import { describeEnding } from "./ending.ts";
 import { describeFencing } from "./fencing.ts";
@@ -28,6 +29,7 @@ export function describeStore(name: string, createHarness: CreateHarness): void 
   describe(`what a store promises: ${name}`, () => {
     describeCreating(test);
     describeClaiming(test);
+    describeCreatingHeld(test);
     describeHolding(test);
     describeParking(test);
     describeEnding(test);

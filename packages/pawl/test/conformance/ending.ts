@@ -40,7 +40,7 @@ export function describeEnding(test: StoreTest): void {
     test("an ending run takes messages and may leave children behind", async ({ world }) => {
       const lease = await world.startHeld();
       await world.tell(lease.runId, "signal:a");
-      const [message] = await world.store.readInbox(lease);
+      const [message] = await world.readInbox(lease);
       const child = world.newRun({ parent: { id: lease.runId, request: "start#1" }, queue: "children" });
       const events = [
         event(1, "signal_received", { takes: message!.id }),
@@ -97,7 +97,7 @@ export function describeEnding(test: StoreTest): void {
         output: { json: `{ "n": 12345678901234567890 }`, notes: `["x"]` },
       });
       const parent = await world.hold(parentId);
-      const messages = await world.store.readInbox(parent);
+      const messages = await world.readInbox(parent);
       expect(messages).toMatchObject([
         {
           id: child.runId,
@@ -121,7 +121,7 @@ export function describeEnding(test: StoreTest): void {
       const { parentId, child } = await startFamily(world);
       const error = json({ name: "Error", message: "no stock" });
       await world.end(child, "failed", { error });
-      const [message] = await world.store.readInbox(await world.hold(parentId));
+      const [message] = await world.readInbox(await world.hold(parentId));
       expect(JSON.parse(message!.data!.json)).toEqual({
         id: child.runId,
         status: "failed",
@@ -133,7 +133,7 @@ export function describeEnding(test: StoreTest): void {
     test("carries the notes on the error, and tells null from no output", async ({ world }) => {
       const { parentId, child } = await startFamily(world);
       await world.end(child, "failed", { output: json(null), error: json("sealed", `{"codec":"c"}`) });
-      const [message] = await world.store.readInbox(await world.hold(parentId));
+      const [message] = await world.readInbox(await world.hold(parentId));
       expect(JSON.parse(message!.data!.json)).toMatchObject({ output: null, error: "sealed" });
       expect(JSON.parse(message!.data!.notes!)).toEqual({ output: null, error: { codec: "c" } });
     });
@@ -195,7 +195,7 @@ export function describeEnding(test: StoreTest): void {
       await world.end(second);
       await world.clock.advance(1);
       await world.end(first, "failed");
-      const messages = await world.store.readInbox(await world.hold(parentId));
+      const messages = await world.readInbox(await world.hold(parentId));
       expect(messages.map(({ id }) => id)).toEqual([second.runId, first.runId]);
     });
   });
@@ -227,7 +227,7 @@ export function describeEnding(test: StoreTest): void {
       const parent = await world.startHeld({ queue: "parents" });
       const child = await world.startHeld({ parent: { id: parent.runId, request: "call#1" } });
       await world.end(parent, "cancelled");
-      const messages = await world.store.readInbox(child);
+      const messages = await world.readInbox(child);
       const id = child.runId.slice(0, 24) + parent.runId.slice(24);
       expect(messages).toMatchObject([{ id, topic: "cancel", name: null, sentAt: await world.now() }]);
       expect(messages[0]!.data!.notes).toBeNull();

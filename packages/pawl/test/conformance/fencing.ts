@@ -26,7 +26,7 @@ type Write = (world: World, scene: Scene, lease: Lease) => Promise<unknown>;
 const writes: Readonly<Record<string, Write>> = {
   begin: (world, _scene, lease) => world.store.begin(lease),
   record: (world, scene, lease) => world.store.record(recording(world, scene, lease)),
-  readInbox: (world, _scene, lease) => world.store.readInbox(lease),
+  readInbox: (world, _scene, lease) => world.readInbox(lease),
   "park until told": async (world, scene, lease) =>
     world.store.park({
       ...(await world.parking(lease, recording(world, scene, lease))),

@@ -206,7 +206,7 @@ export function describeOperating(test: StoreTest): void {
       const child = await world.hold(childId);
       await world.end(await world.hold(lease.runId), "cancelled");
       expect(await world.placeOf(childId)).toMatchObject({ room: "lease", told: true });
-      expect(await world.store.readInbox(child)).toMatchObject([{ topic: "cancel" }]);
+      expect(await world.readInbox(child)).toMatchObject([{ topic: "cancel" }]);
     });
 
     test("a child that lives again with its parent is asked to stop again", async ({ world }) => {

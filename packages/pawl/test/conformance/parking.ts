@@ -37,7 +37,7 @@ export function describeParking(test: StoreTest): void {
     test("parking records facts, takes messages and creates children in the same step", async ({ world }) => {
       const lease = await world.startHeld();
       await world.tell(lease.runId, "signal:a");
-      const [message] = await world.store.readInbox(lease);
+      const [message] = await world.readInbox(lease);
       const child = world.newRun({ parent: { id: lease.runId, request: "call#1" } });
       await world.park(lease, {
         events: [
@@ -69,7 +69,7 @@ export function describeParking(test: StoreTest): void {
       for (let round = 1; round <= 3; round += 1) {
         await world.tell(runId, "signal:a");
         const lease = await world.hold(runId);
-        const [message] = await world.store.readInbox(lease);
+        const [message] = await world.readInbox(lease);
         await world.park(lease, {
           events: [event(round, "signal_received", { takes: message!.id })],
           wants: ["signal:a"],
@@ -183,7 +183,7 @@ export function describeParking(test: StoreTest): void {
         wants: ["signal:wanted"],
       });
       expect(await world.placeOf(lease.runId)).toMatchObject({ room: "lease", epoch: 1, told: false });
-      const messages = await world.store.readInbox(lease);
+      const messages = await world.readInbox(lease);
       expect(messages.map(({ topic }) => topic)).toEqual(["signal:other", "signal:wanted"]);
       expect(answer).toEqual({
         outcome: "told",
@@ -208,7 +208,7 @@ export function describeParking(test: StoreTest): void {
     test("a message that was taken before does not count", async ({ world }) => {
       const lease = await world.startHeld();
       await world.tell(lease.runId, "signal:a");
-      const [message] = await world.store.readInbox(lease);
+      const [message] = await world.readInbox(lease);
       await world.record(lease, [event(1, "signal_received", { takes: message!.id })]);
       expect(await world.park(lease, { wants: ["signal:a"] })).toMatchObject({ outcome: "parked" });
     });
@@ -261,6 +261,18 @@ export function describeParking(test: StoreTest): void {
       ).rejects.toMatchObject({ code: "LEASE_LOST" }),
     );
     expect(await world.park(lease, { lastSeq: 2 })).toMatchObject({ outcome: "parked" });
+  });
+
+  test("an earlier try of a park that was told clears nothing: what came in since is told", async ({
+    world,
+  }) => {
+    const lease = await world.startHeld();
+    await world.tell(lease.runId, "signal:a");
+    const parking = await world.parking(lease, { wants: ["signal:a"] });
+    expect(await world.store.park(parking)).toMatchObject({ outcome: "told", told: false });
+    await world.tell(lease.runId, "cancel");
+    expect(await world.store.park(parking)).toMatchObject({ outcome: "told", told: true });
+    expect(await world.record(lease, [])).toMatchObject({ told: true });
   });
 
   describe("parking a run that is due", () => {

@@ -48,6 +48,33 @@ export function describeReading(test: StoreTest): void {
       expect((await world.store.loadHistory(lease.runId, 17)).map(({ seq }) => seq)).toEqual([18, 19, 20]);
     });
 
+    test("its children are read by id, with what they answer and how they are", async ({ world }) => {
+      const parent = await world.startHeld();
+      const { runId } = parent;
+      const child = (request: string): Promise<string> => world.start({ parent: { id: runId, request } });
+      const [first, second, third] = [await child("a/b"), await child("a/b"), await child("c")];
+      await world.start();
+      const read = await world.store.listChildren(runId, null, 10);
+      expect(read.map(({ id }) => id)).toEqual([first, second, third].sort());
+      expect(read.find(({ id }) => id === third)).toEqual({
+        id: third,
+        request: "c",
+        status: "pending",
+        epoch: 0,
+        createdAt: await world.now(),
+        endedAt: null,
+        error: null,
+      });
+      expect(await world.store.listChildren(runId, read[0]!.id, 1)).toEqual([read[1]]);
+      expect(await world.store.listChildren(third, null, 10)).toEqual([]);
+      expect(await world.store.listChildren(world.nextId(), null, 10)).toEqual([]);
+      await world.end(parent, "failed");
+      const stopped = await world.store.listChildren(runId, null, 10);
+      expect(stopped.map(({ status, endedAt, error }) => [status, endedAt, error !== null])).toEqual(
+        await Promise.all([1, 2, 3].map(async () => ["cancelled", await world.now(), true])),
+      );
+    });
+
     test("a run that is not there reads as null", async ({ world }) => {
       expect(await world.store.getRun(world.nextId())).toBeNull();
     });
@@ -214,6 +241,29 @@ export function describeReading(test: StoreTest): void {
       expect(await seqs(3)).toEqual([]);
       await world.end(lease);
       expect(await seqs(2)).toEqual([3, 4]);
+    });
+
+    test("those that are said to be short are whole, also where one is not", async ({ world }) => {
+      const leases = [await world.startHeld(), await world.startHeld(), await world.startHeld()];
+      const large = json("x".repeat(40_000));
+      for (const [index, lease] of leases.entries()) {
+        const data = index === 1 ? large : json(index);
+        await world.record(
+          lease,
+          [1, 2, 3, 4].map((seq) => event(seq, "step_completed", { name: `s${seq}`, data })),
+        );
+      }
+      const unknown = world.nextId();
+      const [first, second, third, none] = await Promise.all([
+        world.store.loadHistory(leases[0]!.runId, 0, 4),
+        world.store.loadHistory(leases[1]!.runId, 0, 1),
+        world.store.loadHistory(leases[2]!.runId, 2, 4),
+        world.store.loadHistory(unknown, 0, 0),
+      ]);
+      expect(first).toEqual(await world.history(leases[0]!.runId));
+      expect(second).toEqual(await world.history(leases[1]!.runId));
+      expect(third.map(({ seq }) => seq)).toEqual([3, 4]);
+      expect(none).toEqual([]);
     });
 
     test("each run has a history of its own", async ({ world }) => {

@@ -33,7 +33,7 @@ export function describeRepeating(test: StoreTest): void {
     test("record writes nothing twice, and answers the same due times", async ({ world }) => {
       const lease = await world.startHeld();
       await world.tell(lease.runId, "signal:a");
-      const [message] = await world.store.readInbox(lease);
+      const [message] = await world.readInbox(lease);
       const child = world.newRun({ parent: { id: lease.runId, request: "call#1" }, queue: "children" });
       const events = [
         event(1, "signal_received", { takes: message!.id }),
@@ -49,8 +49,8 @@ export function describeRepeating(test: StoreTest): void {
     test("readInbox answers the same messages", async ({ world }) => {
       const lease = await world.startHeld();
       await world.tell(lease.runId, "signal:a");
-      const first = await world.store.readInbox(lease);
-      expect(await world.expectUnchanged(() => world.store.readInbox(lease))).toEqual(first);
+      const first = await world.readInbox(lease);
+      expect(await world.expectUnchanged(() => world.readInbox(lease))).toEqual(first);
     });
 
     test("park of a run that was parked finds the lease gone", async ({ world }) => {

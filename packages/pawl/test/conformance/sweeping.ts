@@ -214,7 +214,7 @@ export function describeSweeping(test: StoreTest): void {
       await world.tell(lease.runId, "signal:a");
       await world.crash();
       const again = await world.hold(lease.runId, { suspects: true });
-      expect(await world.store.readInbox(again)).toMatchObject([{ topic: "signal:a" }]);
+      expect(await world.readInbox(again)).toMatchObject([{ topic: "signal:a" }]);
     });
 
     test("of which it parked or ended some are only those it still held", async ({ world }) => {
@@ -424,7 +424,7 @@ export function describeSweeping(test: StoreTest): void {
     test("a message that was taken wakes nobody", async ({ world }) => {
       const lease = await world.startHeld();
       await world.tell(lease.runId, "signal:a");
-      const [message] = await world.store.readInbox(lease);
+      const [message] = await world.readInbox(lease);
       const events = [event(1, "signal_received", { takes: message!.id })];
       await world.park(lease, { events, wants: ["signal:a"] });
       expect(await world.expectUnchanged(() => world.sweep())).toEqual(nothing);

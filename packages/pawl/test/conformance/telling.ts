@@ -25,7 +25,7 @@ export function describeTelling(test: StoreTest): void {
           answerSeq: null,
         },
       ]);
-      expect(await world.store.readInbox(await world.hold(runId))).toMatchObject([{ data }]);
+      expect(await world.readInbox(await world.hold(runId))).toMatchObject([{ data }]);
     });
 
     test("a run that is not there is missing", async ({ world }) => {
@@ -60,7 +60,7 @@ export function describeTelling(test: StoreTest): void {
     test("an idempotency key holds after its message was taken", async ({ world }) => {
       const lease = await world.startHeld();
       await world.tell(lease.runId, "signal:a", { idempotencyKey: "k" });
-      const [message] = await world.store.readInbox(lease);
+      const [message] = await world.readInbox(lease);
       await world.record(lease, [event(1, "signal_received", { takes: message!.id })]);
       expect(await world.tell(lease.runId, "signal:a", { idempotencyKey: "k" })).toBe("duplicate");
       expect(await world.inbox(lease.runId)).toHaveLength(1);
@@ -201,7 +201,7 @@ export function describeTelling(test: StoreTest): void {
       await Promise.all(Array.from({ length: 20 }, () => world.tell(runId, "signal:a")));
       const lease = await world.hold(runId);
       expect(lease.epoch).toBe(2);
-      expect(await world.store.readInbox(lease)).toHaveLength(20);
+      expect(await world.readInbox(lease)).toHaveLength(20);
     });
   });
 

@@ -183,7 +183,7 @@ export function describeWorkers(test: StoreTest): void {
       await world.tell(told.runId, "signal:a");
       expect(await beat(world, workerId, [told, silent])).toMatchObject({ told: [told.runId] });
       expect(await beat(world, workerId, [told, silent])).toMatchObject({ told: [told.runId] });
-      await world.store.readInbox(told);
+      await world.readInbox(told);
       expect(await beat(world, workerId, [told, silent])).toMatchObject({ told: [], lost: [] });
     });
 

@@ -15,7 +15,7 @@ import type {
   Parking,
   RecordAnswer,
 } from "../../src/store/lease.ts";
-import type { NewMessage, TellAnswer, Topic } from "../../src/store/message.ts";
+import type { Message, NewMessage, TellAnswer, Topic } from "../../src/store/message.ts";
 import { plainRun, type NewRun } from "../../src/store/run-record.ts";
 import type {
   SnapshotEvent,
@@ -78,6 +78,8 @@ export interface World extends StoreHarness {
   parking(lease: Lease, parking?: Partial<Parking>): Promise<Parking>;
   end(lease: Lease, status?: EndStatus, ending?: Partial<Ending>): Promise<void>;
   ending(lease: Lease, status?: EndStatus, ending?: Partial<Ending>): Promise<Ending>;
+  /** `look`: default a new one. */
+  readInbox(lease: Lease, look?: number): Promise<readonly Message[]>;
   release(lease: Lease): Promise<void>;
 
   message(runId: RunId, topic: Topic, more?: Partial<NewMessage>): NewMessage;
@@ -100,6 +102,8 @@ export function createWorld(harness: StoreHarness): World {
   const { store, clock } = harness;
   const ids = createIds(() => Date.UTC(2026, 0, 1), createSeededRandom());
   const nextId = (): RunId => ids.next();
+  let looks = 0;
+  const nextLook = (): number => (looks += 1);
 
   const world: World = {
     ...harness,
@@ -166,6 +170,7 @@ export function createWorld(harness: StoreHarness): World {
         lease,
         events,
         children: [],
+        look: nextLook(),
         lastSeq: Math.max(newest, ...events.map(({ seq }) => seq)),
         reason: "waiting",
         dueAt: null,
@@ -189,6 +194,7 @@ export function createWorld(harness: StoreHarness): World {
       };
     },
     end: async (lease, status, ending) => store.end(await world.ending(lease, status, ending)),
+    readInbox: (lease, look = nextLook()) => store.readInbox({ lease, look }),
     release: (lease) => store.release(lease),
 
     message: (runId, topic, more) => ({

@@ -1,6 +1,15 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { familyOfTimer, requestKey, sleepName, waitName } from "../../src/core/request-key.ts";
+import {
+  familyOfTimer,
+  isPublishedWithStep,
+  publishedKey,
+  publishedWith,
+  outermostScope,
+  requestKey,
+  sleepName,
+  waitName,
+} from "../../src/core/request-key.ts";
 
 /** Scopes within scopes, each the first or a later one of its name. */
 function keyOf(scopes: readonly (readonly [string, number])[], name: string, occurrence: number): string {
@@ -45,6 +54,29 @@ test("a timer's key tells a sleep from a wait, whatever scopes and signals are c
         expect(familyOfTimer(keyOf(scope, waitName(signal), occurrence))).toBe("wait");
       },
     ),
+    { numRuns: 2_000 },
+  );
+});
+
+test("what a step publishes is told from what the code asks for, and by its key, whatever they are called", () => {
+  const scopes = fc.array(fc.tuple(named, fc.integer({ min: 1, max: 3 })), { maxLength: 3 });
+  fc.assert(
+    fc.property(scopes, named, fc.integer({ min: 1, max: 3 }), named, (path, name, occurrence, key) => {
+      const step = keyOf(path, name, occurrence);
+      expect(isPublishedWithStep(step)).toBe(false);
+      expect(isPublishedWithStep(publishedWith(step, key))).toBe(true);
+      expect(publishedKey(publishedWith(step, key))).toBe(key);
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+test("a request's key tells the outermost scope that it is in, whatever that is called", () => {
+  const scopes = fc.array(fc.tuple(named, fc.integer({ min: 1, max: 3 })), { maxLength: 3 });
+  fc.assert(
+    fc.property(scopes, named, fc.integer({ min: 1, max: 3 }), (scope, name, occurrence) => {
+      expect(outermostScope(keyOf(scope, name, occurrence))).toBe(scope[0]?.[0] ?? null);
+    }),
     { numRuns: 2_000 },
   );
 });

@@ -68,7 +68,8 @@ describe("while a worker is away", { timeout: 60_000 }, () => {
       const answered = proxy.inject({
         kind: "hold",
         statement,
-        isWorth: (rows) => rows.some((id) => id !== null),
+        // A claim names the runs that were claimed, a record those that were not held.
+        isWorth: (rows) => rows.some((id) => id !== null) === (statement === "claim_runs"),
       });
       const runs = await startChains(scene.pawl, 1, { steps: 4, stepMs: 5 });
       const answer = await answered;

@@ -21,7 +21,8 @@ const statements: Readonly<Record<string, (rows: readonly (string | null)[]) => 
   claim_runs: isClaim,
   record_events: isAny,
   park_runs: isAny,
-  end_runs: isAny,
+  // Names the runs that it did not end.
+  end_runs: (rows) => rows.length === 0,
   tell_runs: isAny,
   heartbeat: isAny,
 };

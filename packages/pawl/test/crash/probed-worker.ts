@@ -69,8 +69,8 @@ function probeStore(store: Store, pass: Pass): Store {
     };
   return {
     ...store,
-    readInbox: after("inbox.read", (lease) => store.readInbox(lease)),
-    loadHistory: after("history.loaded", (runId, seq) => store.loadHistory(runId, seq)),
+    readInbox: after("inbox.read", (look) => store.readInbox(look)),
+    loadHistory: after("history.loaded", (...what) => store.loadHistory(...what)),
     lastPositions: after("positions.read", (runId, names) => store.lastPositions(runId, names)),
     wakeDue: after("due.woken", (limit) => store.wakeDue(limit)),
   };

@@ -42,6 +42,22 @@ describe.each(places)("a worker of %s that stops", (place) => {
     expect(calls).toEqual(["wait", "after"]);
   });
 
+  test("lets a run complete whose code stops it first thing", async ({ open, queue }) => {
+    const pawl = open(place);
+    const stopping: Promise<void>[] = [];
+    const job = workflow({ name: "job", version: 1, queue }, async () => {
+      stopping.push(worker.stop());
+      return "done";
+    });
+    const worker = pawl.worker({ workflows: [job], queues: [queue] });
+    const run = await pawl.start(job);
+    await worker.start();
+    expect(await run.result()).toBe("done");
+    expect(stopping).toHaveLength(1);
+    await Promise.all(stopping);
+    expect(await run.attempts()).toHaveLength(1);
+  });
+
   test("lets a run whose last step ends meanwhile complete", async ({ open, queue }) => {
     const pawl = open(place);
     const gate = createGate();

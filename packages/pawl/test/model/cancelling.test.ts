@@ -258,6 +258,17 @@ describe.each(places)("cancelling in %s", (place) => {
     for (const run of runs)
       await expect(run.result()).rejects.toMatchObject({ code: "RUN_CANCELLED", details: { reason: "all" } });
   });
+
+  test.for(["cancelAll", "pauseAll", "resumeAll", "retryAll"] as const)(
+    "no run that %s was not meant for, where a variable of the filter is undefined",
+    async (all, { open }) => {
+      const filter = { workflow: undefined as unknown as string };
+      await expect(open(place)[all](filter)).rejects.toMatchObject({
+        code: "INVALID_OPTION",
+        message: expect.stringContaining("is undefined") as string,
+      });
+    },
+  );
 });
 
 /** Workflow timeouts and deadlines of DBOS, execution timeouts of Temporal, maximum delays of Absurd. */

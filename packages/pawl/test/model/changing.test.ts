@@ -184,6 +184,62 @@ describe.each(places)("going on as a new run in %s", (place) => {
   });
 });
 
+/** For code that reads a description. */
+describe.each(places)("code that says that it cannot go on in %s", (place) => {
+  const read = (queue: string, known: readonly string[]) =>
+    workflow({ name: `reads-${queue}`, version: 1, queue, retry: { attempts: 1 } }, async (ctx) => {
+      const todo = await ctx.step("read", () => "b");
+      if (!known.includes(todo)) return ctx.block(`There is no "${todo}" here.`);
+      return ctx.step(todo, () => "done");
+    });
+
+  test("blocks its run, which goes on with code that can", async ({ open, queue }) => {
+    const pawl = open(place);
+    const before = await replay(pawl, queue, [read(queue, ["a"])]);
+    const run = await pawl.start(read(queue, ["a"]));
+    await eventually(() => run.status()).toBe("blocked");
+    const blocked = (await run.history()).find(({ kind }) => kind === "blocked");
+    expect(blocked?.data).toMatchObject({ message: 'There is no "b" here.' });
+    await before.stop();
+    await replay(pawl, queue, [read(queue, ["a", "b"])]);
+    expect(await run.result()).toBe("done");
+    expect(await factsOf(run, "step_completed")).toEqual(["read", "b"]);
+  });
+
+  test("leaves a blocked run to be cancelled, and says what else does not fit", async ({ open, queue }) => {
+    const pawl = open(place);
+    const both = workflow({ name: `reads-${queue}`, version: 1, queue }, async (ctx) => {
+      await ctx.step("read", () => "b");
+      await ctx.waitForSignal("go", { timeout: "1d" });
+    });
+    const before = await replay(pawl, queue, [both]);
+    const run = await pawl.start(both);
+    await eventually(() => run.status()).toBe("waiting");
+    await before.stop();
+    await run.signal("go");
+    await replay(pawl, queue, [read(queue, [])]);
+    await eventually(() => run.status()).toBe("blocked");
+    const blocked = (await run.history()).find(({ kind }) => kind === "blocked");
+    expect(blocked?.data).toMatchObject({
+      message: expect.stringMatching(/does not ask for wait "signal:go".*It says: There is no "b" here\./),
+    });
+    await run.cancel();
+    await expect(run.result()).rejects.toMatchObject({ code: "RUN_CANCELLED" });
+  });
+
+  test("gives a reason", async ({ open, queue }) => {
+    const silent = workflow(
+      { name: "silent", version: 1, queue, retry: { attempts: 1 } },
+      async (ctx) => void (await ctx.block("")),
+    );
+    const pawl = open(place);
+    await replay(pawl, queue, [silent]);
+    await expect((await pawl.start(silent)).result()).rejects.toMatchObject({
+      cause: { code: "INVALID_OPTION" },
+    });
+  });
+});
+
 /** Date, Math.random and uuids of Temporal, and its logs in replay. */
 describe.each(places)("what the code may know in %s", (place) => {
   test("is the same in every execution, and differs from call to call and run to run", async ({

@@ -14,7 +14,10 @@ export function replay(
 }
 
 /** The names in a run's history of facts of this kind, in order. */
-export async function factsOf(run: RunHandle, kind: string): Promise<readonly (string | null)[]> {
+export async function factsOf(
+  run: Pick<RunHandle, "history">,
+  kind: string,
+): Promise<readonly (string | null)[]> {
   return (await run.history()).filter((event) => event.kind === kind).map(({ name }) => name);
 }
 

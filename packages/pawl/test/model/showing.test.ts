@@ -1,5 +1,6 @@
 import { describe, expect } from "vitest";
-import { workflow, type PawlError, type RunId } from "../../src/index.ts";
+import { z } from "zod";
+import { aesGcmCodec, workflow, type PawlError, type RunId } from "../../src/index.ts";
 import { eventually, places, readAll, replay, test, upTo } from "./model-test.ts";
 
 const once = { attempts: 1 } as const;
@@ -91,6 +92,84 @@ describe.each(places)("a value published in %s", (place) => {
     await eventually(() => fork.status()).toBe("waiting");
     expect(await fork.published()).toEqual({ below: "kept", both: "old" });
     expect(await run.published()).toEqual({ below: "kept", both: "new", above: "doomed" });
+  });
+
+  test("by a step comes with its record, once, and not from an attempt that fails", async ({
+    open,
+    queue,
+  }) => {
+    const shows = workflow(
+      { name: "shows", version: 1, queue, published: { left: z.number(), done: z.string() } },
+      async (ctx) => {
+        for (const _ of upTo(2))
+          await ctx.step(
+            "work",
+            ({ attempt }) => {
+              if (attempt === 1) throw new Error("once more");
+              return { attempt };
+            },
+            { retry: { initial: 0 }, publish: (result) => ({ left: result.attempt, done: "a/b#c" }) },
+          );
+        await ctx.waitForSignal("go");
+        await ctx.publish("left", 0);
+        return ctx.step("last", () => "end", { publish: () => ({}) });
+      },
+    );
+    const pawl = open(place);
+    await replay(pawl, queue, [shows]);
+    const run = await pawl.start(shows);
+    await eventually(() => run.status()).toBe("waiting");
+    expect(await run.published()).toEqual({ left: 2, done: "a/b#c" });
+    await run.signal("go");
+    expect(await run.result()).toBe("end");
+    expect(await run.published("left")).toBe(0);
+    const facts = (await run.history()).filter(({ kind }) => ["step_completed", "published"].includes(kind));
+    expect(facts.map(({ name }) => name)).toEqual([
+      "work",
+      "work//publish:left",
+      "work//publish:done",
+      "work#2",
+      "work#2//publish:left",
+      "work#2//publish:done",
+      "publish:left",
+      "last",
+    ]);
+    // What comes in one write has one time.
+    expect(new Set(facts.slice(0, 3).map(({ at }) => at.getTime())).size).toBe(1);
+    const fork = await run.fork({ from: "publish:left" });
+    await fork.result();
+    expect(await fork.published()).toEqual({ left: 0, done: "a/b#c" });
+  });
+
+  test("by a step that its schema refuses fails the step, which is not tried again", async ({
+    open,
+    queue,
+  }) => {
+    let calls = 0;
+    const shows = workflow(
+      { name: "shows", version: 1, queue, retry: once, published: { left: z.number().max(1) } },
+      async (ctx) => {
+        await ctx.step("work", () => (calls += 1), { retry: { initial: 0 }, publish: () => ({ left: 2 }) });
+      },
+    );
+    const pawl = open(place);
+    await replay(pawl, queue, [shows]);
+    const run = await pawl.start(shows);
+    await expect(run.result()).rejects.toMatchObject({ cause: { code: "INVALID_PAYLOAD" } });
+    expect(calls).toBe(1);
+    expect(await run.published()).toEqual({});
+  });
+
+  test("by a step is sealed by the codec, and read back", async ({ open, queue }) => {
+    const codec = aesGcmCodec({ keys: [{ id: "a", key: new Uint8Array(32) }] });
+    const shows = workflow({ name: "shows", version: 1, queue }, async (ctx) => {
+      await ctx.step("work", () => "x", { publish: (result) => ({ secret: `${result}${result}` }) });
+    });
+    const pawl = open(place, { codec });
+    await replay(pawl, queue, [shows]);
+    const run = await pawl.start(shows);
+    await run.result();
+    expect(await run.published("secret")).toBe("xx");
   });
 
   // DBOS: a rewind unpublishes what the discarded steps set
@@ -261,5 +340,28 @@ describe.each(places)("a stream in %s", (place) => {
     await run.retry({ from: "start" });
     expect(await run.result()).toBe(2);
     expect(await readAll(run, "out")).toContain("life 2");
+  });
+});
+
+describe.each(places)("what a step shows with its record in %s", (place) => {
+  test("fails it for good where it cannot be made, whatever is thrown", async ({ open, queue }) => {
+    let calls = 0;
+    const thrown = [Object.freeze(new Error("frozen")), "a text", Object.seal(new TypeError("sealed"))];
+    const job = workflow({ name: "job", version: 1, queue, retry: { attempts: 1 } }, async (ctx) =>
+      ctx.map("each", thrown, (error, inner) =>
+        inner
+          .step("show", () => (calls += 1), {
+            retry: { attempts: 3, initial: 0 },
+            publish: () => {
+              throw error as Error;
+            },
+          })
+          .catch((failure: unknown) => (failure as Error).message),
+      ),
+    );
+    const pawl = open(place);
+    await replay(pawl, queue, [job]);
+    expect(await (await pawl.start(job)).result()).toEqual(["frozen", "Something was thrown.", "sealed"]);
+    expect(calls).toBe(3);
   });
 });

@@ -24,7 +24,7 @@ export async function holderMoves(
     moves.record(`record a child of ${run}`, [{ lease, events: [started], children: [child] }]),
     moves.record(`record a timer of ${run}`, [{ lease, events: [timer], children: [] }]),
     moves.record(`record a signal of ${run}`, [{ lease, events: [signal], children: [] }]),
-    moves.readInbox(`read the inbox of ${run}`, [lease]),
+    moves.readInbox(`read the inbox of ${run}`, [{ lease, look: 1 }]),
     moves.park(`park ${run} for a signal`, [await world.parking(lease, { wants: ["signal:a"] })]),
     moves.park(`park ${run} for a child`, [await world.parking(lease, { wants: ["child", "cancel"] })]),
     moves.park(`park ${run} after taking a signal`, [

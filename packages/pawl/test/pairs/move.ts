@@ -20,7 +20,7 @@ import {
   tellInTransactionValues,
 } from "../../src/postgres/transitions/in-transaction.ts";
 import { decodeParked, parkRuns, parkValues } from "../../src/postgres/transitions/park-runs.ts";
-import { decodeInboxes, readInbox } from "../../src/postgres/transitions/read-inbox.ts";
+import { decodeInboxes, inboxValues, readInbox } from "../../src/postgres/transitions/read-inbox.ts";
 import { decodeRecorded, recordEvents, recordValues } from "../../src/postgres/transitions/record-events.ts";
 import {
   decodeSignalOrStart,
@@ -36,7 +36,7 @@ import {
   wakeTold,
 } from "../../src/postgres/transitions/tell-runs.ts";
 import * as workers from "../../src/postgres/transitions/workers.ts";
-import type { ClaimRequest, Ending, Lease, Parking, Recording } from "../../src/store/lease.ts";
+import type { ClaimRequest, Ending, Lease, Look, Parking, Recording } from "../../src/store/lease.ts";
 import type { NewMessage } from "../../src/store/message.ts";
 import type { ForkedEvent, NewRun, Rescheduling } from "../../src/store/run-record.ts";
 import type { SignalOrStart } from "../../src/store/signal-or-start.ts";
@@ -91,7 +91,7 @@ export const moves = {
     move(
       name,
       createRuns,
-      createRunsValues(shard, runs, runs.length > 1),
+      createRunsValues(shard, runs, runs.length > 1, null),
       (rows) => decodeCreated(runs, rows),
       { keys: runKeysOf(runs) },
     ),
@@ -122,13 +122,13 @@ export const moves = {
       (rows) => lostOr(decodeRecorded(recordings, rows)),
       merged(recordings),
     ),
-  readInbox: (name: string, leases: readonly Lease[]): Move =>
+  readInbox: (name: string, looks: readonly Look[]): Move =>
     move(
       name,
       readInbox,
-      leaseValues(shard, leases),
-      (rows) => lostOr(decodeInboxes(leases, rows)),
-      merged(leases),
+      inboxValues(shard, looks),
+      (rows) => lostOr(decodeInboxes(looks, rows)),
+      merged(looks),
     ),
   park: (name: string, parkings: readonly Parking[]): Move =>
     move(

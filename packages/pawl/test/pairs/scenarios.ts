@@ -385,7 +385,10 @@ export const batches: Scenario = {
       moves.end("end the child and a stranger", [...endBoth.slice(1), await world.ending(loose)]),
       moves.record("record for all", recordBoth),
       moves.record("record for all, the other way round", recordBoth.toReversed()),
-      moves.readInbox("read all inboxes", [child, parent, loose]),
+      moves.readInbox(
+        "read all inboxes",
+        [child, parent, loose].map((lease) => ({ lease, look: 1 })),
+      ),
       moves.release("release all", [loose, child, parent]),
       moves.release("release the child", [child]),
       moves.tell("tell both", tellBoth()),

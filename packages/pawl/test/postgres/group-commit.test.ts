@@ -99,6 +99,46 @@ describe("merging", () => {
     expect(server.calls).toHaveLength(1);
   });
 
+  test("with two flights, many items share out, and each half goes on without the other", async () => {
+    const server = createServer();
+    const commit = createCommit(server.send, { flights: 2 });
+    const answers = Promise.all(many(50).map(commit));
+    await settle();
+    expect(server.calls.map(({ items }) => items)).toEqual([many(50).slice(0, 25), many(50).slice(25)]);
+    server.calls[1]!.answer();
+    await settle();
+    const more = Promise.all(many(30).map(commit));
+    await settle();
+    expect(server.calls.map(({ items }) => items.length)).toEqual([25, 25, 30]);
+    for (const index of [0, 2]) server.calls[index]!.answer();
+    expect(await answers).toEqual(many(50).map((item) => `done ${item}`));
+    expect(await more).toHaveLength(30);
+  });
+
+  test("with two flights, few items stay together, and wait for a call that carries more", async () => {
+    const server = createServer();
+    const commit = createCommit(server.send, { flights: 2 });
+    for (const item of many(7)) void commit(item);
+    await settle();
+    expect(server.calls.map(({ items }) => items.length)).toEqual([7]);
+    for (const item of many(7)) void commit(item);
+    await settle();
+    expect(server.calls).toHaveLength(1);
+    void commit("one more");
+    await settle();
+    expect(server.calls.map(({ items }) => items.length)).toEqual([7, 8]);
+    void commit("a third");
+    await settle();
+    expect(server.calls).toHaveLength(2);
+    server.calls[0]!.answer();
+    await settle();
+    // Eight are out: it goes when they are back.
+    expect(server.calls).toHaveLength(2);
+    server.calls[1]!.answer();
+    await settle();
+    expect(server.calls.map(({ items }) => items.length)).toEqual([7, 8, 1]);
+  });
+
   test("a call holds no more than so many items", async () => {
     const server = createPickyServer(() => null);
     const commit = createCommit(server.send, { maxItems: 20 });

@@ -21,15 +21,18 @@ import {
   tellInTransactionValues,
 } from "../../src/postgres/transitions/in-transaction.ts";
 import { parkRuns, parkValues } from "../../src/postgres/transitions/park-runs.ts";
-import { readInbox } from "../../src/postgres/transitions/read-inbox.ts";
+import { inboxValues, readInbox } from "../../src/postgres/transitions/read-inbox.ts";
 import {
   findKey,
   listRuns,
   listValues,
   loadHistory,
+  loadShortHistories,
   readAttempts,
+  readChildren,
   readEnds,
   readRun,
+  shortHistoriesValues,
 } from "../../src/postgres/transitions/read.ts";
 import { recordEvents, recordValues } from "../../src/postgres/transitions/record-events.ts";
 import {
@@ -144,7 +147,14 @@ async function held(
 }
 
 function parking(lease: Lease, more: Partial<Parking> = {}): Parking {
-  const base = { lastSeq: 0, reason: "waiting", dueAt: null, delayMs: null, attemptFailed: false } as const;
+  const base = {
+    lastSeq: 0,
+    look: 1,
+    reason: "waiting",
+    dueAt: null,
+    delayMs: null,
+    attemptFailed: false,
+  } as const;
   return { lease, events: [], children: [], wants: [signal, "cancel", "child"], ...base, ...more };
 }
 
@@ -182,11 +192,15 @@ const messages = (leases: readonly Lease[], topic: Topic = signal): readonly New
 export const measuredCalls = {
   "create runs": async (_store, count) => ({
     transition: createRuns,
-    values: createRunsValues(0, newRuns(count), false),
+    values: createRunsValues(0, newRuns(count), false, null),
   }),
   "create runs with keys": async (_store, count) => {
     const runs = newRuns(count).map((run) => ({ ...run, key: run.id }));
-    return { transition: createRuns, values: createRunsValues(0, runs, false) };
+    return { transition: createRuns, values: createRunsValues(0, runs, false, null) };
+  },
+  "create runs that are held from their start": async (store, count) => {
+    const holder = { workerId: await registerWorker(store), leaseMs: 600_000, crashLimit: 3 };
+    return { transition: createRuns, values: createRunsValues(0, newRuns(count), false, holder) };
   },
   "create runs in a caller's transaction": async (_store, count) => {
     const runs = newRuns(count).map((run) => ({ ...run, key: run.id }));
@@ -255,7 +269,13 @@ export const measuredCalls = {
   "read inbox": async (store, count) => {
     const leases = await held(store, newRuns(count));
     await Promise.all(messages(leases).map((message) => store.tell(message)));
-    return { transition: readInbox, values: leaseValues(0, leases) };
+    return {
+      transition: readInbox,
+      values: inboxValues(
+        0,
+        leases.map((lease) => ({ lease, look: 1 })),
+      ),
+    };
   },
   park: async (store, count) => {
     const leases = await held(store, newRuns(count));
@@ -408,6 +428,11 @@ export const measuredCalls = {
     await store.createRuns([{ ...run!, key: run!.id }]);
     return { transition: findKey, values: [0, run!.id] };
   },
+  "read children": async (store, count) => {
+    const [parent] = await held(store, newRuns(1));
+    await held(store, newRuns(count, { parent: { id: parent!.runId, request: "call:child#1" } }));
+    return { transition: readChildren, values: [0, parent!.runId, null, 10_000] };
+  },
   "read attempts": async (store) => {
     const [runId] = await failed(store, newRuns(1));
     return { transition: readAttempts, values: [0, runId] };
@@ -501,6 +526,12 @@ export const measuredCalls = {
     const [lease] = await held(store, newRuns(1));
     await store.record({ lease: lease!, events: [], children: [], written: [tokens(1), tokens(2)] });
     return { transition: lastPositions, values: [0, lease!.runId, ["tokens", "other"]] };
+  },
+  "load short histories": async (store, count) => {
+    const leases = await held(store, newRuns(count));
+    await Promise.all(leases.map((lease) => store.record({ lease, events: [step], children: [] })));
+    const asked = leases.map(({ runId }) => ({ runId, afterSeq: 0 }));
+    return { transition: loadShortHistories, values: shortHistoriesValues(0, asked) };
   },
   "load history": async (store) => {
     const [lease] = await held(store, newRuns(1));

@@ -63,7 +63,15 @@ async function holdOne(more: Partial<NewRun> = {}): Promise<Lease> {
 }
 
 function parking(lease: Lease, more: Partial<Parking> = {}): Parking {
-  const plain = { events: [], children: [], lastSeq: 0, dueAt: null, delayMs: null, attemptFailed: false };
+  const plain = {
+    events: [],
+    children: [],
+    lastSeq: 0,
+    look: 1,
+    dueAt: null,
+    delayMs: null,
+    attemptFailed: false,
+  };
   return { lease, reason: "waiting", wants: ["signal:shipped", "child"], ...plain, ...more };
 }
 

@@ -10,7 +10,7 @@ import { createRuns, createRunsValues } from "../../src/postgres/transitions/cre
 import { beginRuns, endRuns, endValues, releaseRuns } from "../../src/postgres/transitions/end-runs.ts";
 import { leaseValues } from "../../src/postgres/transitions/holder-calls.ts";
 import { parkRuns, parkValues } from "../../src/postgres/transitions/park-runs.ts";
-import { readInbox } from "../../src/postgres/transitions/read-inbox.ts";
+import { inboxValues, readInbox } from "../../src/postgres/transitions/read-inbox.ts";
 import { recordEvents, recordValues } from "../../src/postgres/transitions/record-events.ts";
 import { tellRuns, tellValues } from "../../src/postgres/transitions/tell-runs.ts";
 import {
@@ -94,6 +94,7 @@ describe("the parameters that are sent", () => {
   const parking = {
     ...recording,
     lastSeq: 0,
+    look: 1,
     reason: "waiting",
     dueAt: null,
     delayMs: null,
@@ -106,11 +107,11 @@ describe("the parameters that are sent", () => {
   const message = { id: "m", runId: "r", topic: "cancel", data: null, idempotencyKey: null } as const;
 
   test.for([
-    [createRuns, createRunsValues(0, [], false)],
+    [createRuns, createRunsValues(0, [], false, null)],
     [claimRuns, claimRunsValues(0, claim)],
     [beginRuns, leaseValues(0, [lease])],
     [releaseRuns, leaseValues(0, [lease])],
-    [readInbox, leaseValues(0, [lease])],
+    [readInbox, inboxValues(0, [{ lease, look: 1 }])],
     [recordEvents, recordValues(0, [recording])],
     [parkRuns, parkValues(0, [parking])],
     [endRuns, endValues(0, [ending])],

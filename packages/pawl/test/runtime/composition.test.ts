@@ -61,6 +61,31 @@ test("a race that is lost cancels the child that ran in it", async () => {
   expect(await engine.facts(id)).toContain("withdrawn slow");
 });
 
+test("a race that is lost in a second life cancels the child, though the first life had asked it to stop, too", async () => {
+  const engine = createEngine();
+  let isStopped = false;
+  engine.register(slow);
+  const tested = workflow({ ...options, name: "tested" }, async (ctx) => {
+    const step = ctx.step("step", async ({ signal }) => {
+      if (!isStopped) await new Promise((_, reject) => signal.addEventListener("abort", reject));
+    });
+    const first = await ctx.race({ child: ctx.call(slow, 1), step });
+    return first.winner;
+  });
+  const id = await engine.start(tested);
+  await engine.idle();
+  await engine.tell(id, "cancel");
+  await engine.end(id);
+  isStopped = true;
+  await engine.idle();
+  const [child] = await engine.list("slow");
+  expect(child?.status).toBe("cancelled");
+  await engine.store.redrive([child!.id, id]);
+  await engine.end(id);
+  expect(await engine.output(id)).toBe("step");
+  expect((await engine.end(child!.id)).status).toBe("cancelled");
+});
+
 test("a race with which the run ends cancels the child that lost it, whatever write the worker dies at", async () => {
   const drive = async (engine: Engine): Promise<unknown> => {
     const tested = workflow({ ...options, name: "tested" }, async (ctx) => {

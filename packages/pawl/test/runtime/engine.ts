@@ -52,7 +52,7 @@ export interface Engine {
   idle(): Promise<void>;
   /** Lets time pass: timers fire, parked runs wake. */
   pass(ms: number): Promise<void>;
-  /** Lets time pass until the run has ended. */
+  /** Lets time pass until the run has ended; resumes it once there is nothing else to wait for. */
   end(runId: RunId): Promise<RunRecord>;
   history(runId: RunId): Promise<readonly RunEvent[]>;
   /** History in short: `kind name`. */
@@ -306,8 +306,9 @@ export function createEngine(options: EngineOptions = {}): Engine {
         const run = await store.getRun(runId);
         if (run !== null && run.endedAt !== null) return run;
         const next = nextInstant(store, timers);
-        if (next === null) break;
-        await advance(next - clock.now());
+        if (next !== null) await advance(next - clock.now());
+        else if (run?.status === "paused") await engine.tell(runId, "resume");
+        else break;
       }
       throw new Error(
         `The run does not end: ${JSON.stringify([await store.getRun(runId), await engine.facts(runId), log.slice(-3)])}`,

@@ -16,7 +16,7 @@ type Program =
     }
   | { readonly kind: "sleep"; readonly ms: number }
   | { readonly kind: "wait"; readonly isSent: boolean; readonly hasTimeout: boolean }
-  | { readonly kind: "call" | "start" | "publish" | "write" }
+  | { readonly kind: "call" | "start" | "publish" | "write" | "pause" }
   | { readonly kind: Group; readonly parts: readonly Program[] };
 
 /** `race` is that of promises, which lets the losers go on; `first` is that of the context, which withdraws them. */
@@ -55,7 +55,13 @@ const leaf: fc.Arbitrary<Program> = fc.oneof(
   {
     weight: 2,
     arbitrary: fc.record({
-      kind: fc.constantFrom("call" as const, "start" as const, "publish" as const, "write" as const),
+      kind: fc.constantFrom(
+        "call" as const,
+        "start" as const,
+        "publish" as const,
+        "write" as const,
+        "pause" as const,
+      ),
     }),
   },
 );
@@ -161,6 +167,8 @@ function interpret(
         return (ctx) => ctx.publish("value", 1);
       case "write":
         return (ctx) => ctx.stream("items").write(1);
+      case "pause":
+        return (ctx) => ctx.pause();
       case "seq":
       case "all":
       case "settled":

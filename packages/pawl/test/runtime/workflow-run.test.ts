@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { Context } from "../../src/runtime/context.ts";
 import { workflow } from "../../src/runtime/workflow.ts";
 import { createEngine } from "./engine.ts";
 
@@ -65,4 +66,42 @@ test("runs whose inputs a claim has left out get them all the same", async () =>
   await engine.idle();
   expect(engine.calls.filter((call) => call === "getRun")).toHaveLength(5);
   for (const id of ids) expect(await engine.output(id)).toBe(input.length);
+});
+
+test("contexts are plain objects: a copy of one does what it does", async () => {
+  const engine = createEngine();
+  const tested = workflow({ name: "tested", version: 1 }, async (ctx) => {
+    const copy = { ...ctx };
+    const log = { ...copy.log };
+    return await copy.step("look", (given) => {
+      const { signal, heartbeat, ...others } = { ...given };
+      const ownLog = { ...others.log };
+      heartbeat({ at: 1 });
+      log.info("from the code");
+      ownLog.warn("from the step");
+      return [signal.aborted, Object.keys(others).toSorted()];
+    });
+  });
+  const id = await engine.start(tested);
+  await engine.end(id);
+  const names = ["attempt", "idempotencyKey", "log", "progress", "stream"];
+  expect(await engine.output(id)).toEqual([false, names]);
+  expect(engine.log.map(({ message }) => message)).toEqual(["from the code", "from the step"]);
+});
+
+test("a context can be extended without a change to the one it came from", async () => {
+  const engine = createEngine();
+  const tested = workflow({ name: "tested", version: 1 }, async (ctx) => {
+    const traced = Object.create(ctx) as Context;
+    traced.step = ((name: string, call: () => unknown) =>
+      ctx.step(`traced ${name}`, call)) as Context["step"];
+    await traced.step("a", () => 1);
+    await ctx.step("b", () => 2);
+    Object.freeze(ctx);
+    return Object.keys(ctx).includes("step");
+  });
+  const id = await engine.start(tested);
+  await engine.end(id);
+  expect(await engine.output(id)).toBe(true);
+  expect(await engine.facts(id)).toEqual(["step_completed traced a", "step_completed b", "completed"]);
 });

@@ -1,5 +1,5 @@
 import type pg from "pg";
-import { aesGcmCodec, createPawl, workflow, type Pawl } from "../../src/index.ts";
+import { aesGcmCodec, createPawl, dag, workflow, type Pawl } from "../../src/index.ts";
 import { createPostgresStore } from "../../src/postgres/postgres-store.ts";
 import { systemRandom } from "../../src/system/system-random.ts";
 import { systemTimers } from "../../src/system/system-timers.ts";
@@ -41,6 +41,11 @@ const survey = workflow({ name: "survey", version: 1 }, async (ctx) => {
 const changedSurvey = workflow({ name: "survey", version: 1 }, async (ctx) => {
   await ctx.step("ask kindly", () => "asked");
   await ctx.waitForSignal("answer");
+});
+
+const graph = dag({ name: "graph", version: 1 }, (g) => {
+  const billed = g.node("bill", bill, 1);
+  g.node("never", bill, 2, { after: [billed], when: () => false });
 });
 
 export interface MixedRuns {
@@ -87,7 +92,8 @@ export async function mixRuns(pool: pg.Pool, schema: string): Promise<MixedRuns>
   const unserved = await pawl.start(mail);
   const parent = await pawl.start(report);
   const blocked = await pawl.start(survey);
-  const workflows = [bill, order, broken, flaky, nap, load, report];
+  await pawl.start(graph);
+  const workflows = [bill, order, broken, flaky, nap, load, report, graph];
   await pawl.worker({ workflows: [...workflows, survey] }).runUntilIdle({ linger: "1s" });
 
   await delivered.signal("shipped", { carrier: "gls" });

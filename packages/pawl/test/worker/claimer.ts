@@ -60,6 +60,7 @@ export function createClaimer(
     release() {},
     bytes: () => 0,
     resume: () => null,
+    isLeaving: () => false,
     stepsInProgress: () => [],
     stepsSince: () => [],
   };

@@ -5,15 +5,16 @@ import { createEmit, type PawlEvent } from "../../src/core/pawl-event.ts";
 import { workflow, type Workflow } from "../../src/runtime/workflow.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createManualWorld } from "../manual-world.ts";
+import { createGate } from "../runtime/gate.ts";
 
 /** A world with one worker, and all that it and a client tell. */
-async function createWatched(workflows: readonly Workflow[], view: { readonly store?: Store } = {}) {
+async function createWatched(workflows: readonly Workflow[], seen = (store: Store): Store => store) {
   const world = createManualWorld();
   const events: PawlEvent[] = [];
   const emit = (event: PawlEvent): void => void events.push(event);
   const client = createClient(world.seams({ emit }));
   // Code that changes while a run sleeps is met by replay alone.
-  const worker = world.worker({ workflows, stickyRuns: 0 }, { ...view, emit });
+  const worker = world.worker({ workflows, stickyRuns: 0 }, { store: seen(world.store), emit });
   await worker.start();
   return { world, client, worker, events, kinds: () => events.map(({ kind }) => kind) };
 }
@@ -51,6 +52,42 @@ describe("what onEvent is told", () => {
     expect(events[6]).toMatchObject({ ...held, durationMs: expect.closeTo(60_000, -3) as number });
     for (const { at } of events) expect(at.getTime()).toBeGreaterThanOrEqual(begunAt);
   });
+
+  test.for([
+    ["end", "run.completed"],
+    ["park", "run.parked"],
+    ["release", "run.released"],
+  ] as const)(
+    "no lost lease where the store has let go of a run by its own %s, and a heartbeat tells it first",
+    async ([call, told]) => {
+      const gate = createGate();
+      const order = workflow({ name: "order", version: 1 }, async (ctx) => {
+        if (call === "park") await ctx.sleep("1h");
+        if (call === "release") await ctx.step("take", () => gate.opened);
+        if (call === "release") await ctx.sleep("1h");
+      });
+      const late = createGate();
+      const answerLate = (store: Store): Store => ({
+        ...store,
+        async [call](given: never) {
+          const answer = await (store[call] as (given: never) => Promise<unknown>)(given);
+          await late.opened;
+          return answer;
+        },
+      });
+      const { world, client, worker, kinds } = await createWatched([order], answerLate);
+      await client.start(order);
+      await world.advance("1s");
+      if (call === "release") void worker.stop();
+      gate.open();
+      await world.advance("20s");
+      expect(kinds()).not.toContain(told);
+      late.open();
+      await world.advance("1s");
+      expect(kinds()).toContain(told);
+      expect(kinds()).not.toContain("lease.lost");
+    },
+  );
 
   test("failed steps, failed attempts with the next delay, and the end", async () => {
     const flaky = workflow(

@@ -30,9 +30,9 @@ function createView(world: ManualWorld) {
       view.histories += 1;
       return world.store.loadHistory(runId, afterSeq);
     },
-    readInbox(lease) {
+    readInbox(look) {
       view.inboxes += 1;
-      return world.store.readInbox(lease);
+      return world.store.readInbox(look);
     },
   };
   return { view, store };

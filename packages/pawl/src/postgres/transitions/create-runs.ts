@@ -1,3 +1,4 @@
+import { firstEpoch, type ClaimedRun, type CreateHeldAnswer, type Holder } from "../../store/lease.ts";
 import type { CreateAnswer, NewRun } from "../../store/run-record.ts";
 import { sizeOfPayload } from "../columns.ts";
 import type { Row } from "../database.ts";
@@ -6,23 +7,30 @@ import { transition } from "../transition.ts";
 /** See migrations/0002_start_and_claim.sql. */
 export const createRuns = transition(
   "create_runs",
-  `select run_id, outcome, owner_id
-     from {schema}.create_runs_v1($1, $2, $3, $4)`,
+  `select run_id, outcome, owner_id, held_ms, told
+     from {schema}.create_runs_v1($1, $2, $3, $4, $5, $6, $7)`,
 );
 
 export interface CreatedRow extends Row {
   readonly run_id: string;
   readonly outcome: CreateAnswer["kind"];
   readonly owner_id: string;
+  /** Since when it is held; null: it is not, or another row says so. */
+  readonly held_ms: number | null;
+  /** Whether messages have come in since then. */
+  readonly told: boolean | null;
 }
 
-/** `isWhole`: all of them or none; otherwise each is a call of its own. */
+/** `isWhole`: all of them or none; otherwise each is a call of its own. `holder`: holds them from their start. */
 export function createRunsValues(
   shard: number,
   runs: readonly NewRun[],
   isWhole: boolean,
+  holder: Holder | null,
 ): readonly unknown[] {
-  return [shard, runsJson(runs), runs.some((run) => run.key !== null), isWhole];
+  const { workerId = null, crashLimit = null, leaseMs = null } = holder ?? {};
+  const isKeyed = runs.some((run) => run.key !== null);
+  return [shard, runsJson(runs), isKeyed, isWhole, workerId, crashLimit, leaseMs];
 }
 
 /** Runs as the functions of the schema read them. */
@@ -58,6 +66,55 @@ export function decodeCreated(runs: readonly NewRun[], rows: readonly CreatedRow
     const row = byId.get(run.id);
     return row === undefined ? { kind: "created", id: run.id } : { kind: row.outcome, id: row.owner_id };
   });
+}
+
+/** A run that somebody would hold from its start. */
+export interface HeldCreation {
+  readonly run: NewRun;
+  readonly holder: Holder;
+}
+
+export function decodeCreatedHeld(
+  creations: readonly HeldCreation[],
+  rows: readonly CreatedRow[],
+): readonly CreateHeldAnswer[] {
+  const runs = creations.map(({ run }) => run);
+  const heldRows = new Map(rows.flatMap((row) => (row.held_ms === null ? [] : [[row.run_id, row]])));
+  return decodeCreated(runs, rows).map((answer, index) => {
+    const run = runs[index];
+    // Not by the answer's id, which may be that of another run of this call that has the key.
+    const row = heldRows.get(run?.id ?? "");
+    return { ...answer, held: run === undefined || row === undefined ? null : heldFromStart(run, row) };
+  });
+}
+
+/** As a claim would have answered it. */
+function heldFromStart(run: NewRun, { held_ms, told }: CreatedRow): ClaimedRun {
+  const since = held_ms ?? 0;
+  return {
+    runId: run.id,
+    epoch: firstEpoch,
+    workflow: run.workflow,
+    version: run.version,
+    queue: run.queue,
+    key: run.key,
+    parentId: null,
+    rootId: run.id,
+    depth: 0,
+    input: run.input,
+    isInputLeftOut: false,
+    isRaw: run.isRaw,
+    tags: run.tags,
+    retry: run.retry,
+    lastSeq: 0,
+    attempt: 1,
+    failures: 0,
+    told: told === true,
+    createdAt: since,
+    deadlineAt: run.deadlineAt,
+    claimedAt: since,
+    mark: { priority: run.priority, readyAt: since, runId: run.id },
+  };
 }
 
 export function sizeOfRun(run: NewRun): number {

@@ -2,7 +2,14 @@ import type { Ending, Lease } from "../../store/lease.ts";
 import { column, sizeOfPayload, sparseColumn } from "../columns.ts";
 import type { Row } from "../database.ts";
 import { transition } from "../transition.ts";
-import { childrenValue, eventValues, leaseValues, sizeOfRecording, writtenValue } from "./holder-calls.ts";
+import {
+  childrenValue,
+  eventValues,
+  inOrder,
+  leaseValues,
+  sizeOfRecording,
+  writtenValue,
+} from "./holder-calls.ts";
 
 /** See migrations/0004_hold.sql. */
 export const endRuns = transition(
@@ -24,11 +31,12 @@ export const beginRuns = transition(
   "select run_id from {schema}.begin_runs_v1($1, $2, $3, $4)",
 );
 
-interface HeldRow extends Row {
+interface LostRow extends Row {
   readonly run_id: string;
 }
 
-export function endValues(shard: number, endings: readonly Ending[]): readonly unknown[] {
+export function endValues(shard: number, given: readonly Ending[]): readonly unknown[] {
+  const endings = inOrder(given);
   return [
     ...leaseValues(
       shard,
@@ -69,7 +77,7 @@ export function sizeOfEnding(ending: Ending): number {
 }
 
 /** Which of these leases were still held. */
-export function decodeHeld(leases: readonly Lease[], rows: readonly HeldRow[]): readonly boolean[] {
-  const held = new Set(rows.map((row) => row.run_id));
-  return leases.map((lease) => held.has(lease.runId));
+export function decodeHeld(leases: readonly Lease[], rows: readonly LostRow[]): readonly boolean[] {
+  const lost = new Set(rows.map((row) => row.run_id));
+  return leases.map((lease) => !lost.has(lease.runId));
 }

@@ -2,6 +2,11 @@ import type { Lease, NewEvent, Recording } from "../../store/lease.ts";
 import { column, sizeOfPayload, sparseColumn } from "../columns.ts";
 import { runsJson, sizeOfRun } from "./create-runs.ts";
 
+/** By the ids of the runs, as `lock_leases` locks them. */
+export function inOrder<Item extends { readonly lease: Lease }>(items: readonly Item[]): readonly Item[] {
+  return items.toSorted((a, b) => (a.lease.runId < b.lease.runId ? -1 : 1));
+}
+
 /** The parameters that every call of holders begins with: shard, worker, runs, epochs. All leases are of one worker. */
 export function leaseValues(shard: number, leases: readonly Lease[]): readonly unknown[] {
   return [

@@ -2,7 +2,7 @@ import type { ParkAnswer, Parking } from "../../store/lease.ts";
 import type { Message } from "../../store/message.ts";
 import { column, sparseColumn } from "../columns.ts";
 import { transition } from "../transition.ts";
-import { childrenValue, eventValues, leaseValues, writtenValue } from "./holder-calls.ts";
+import { childrenValue, eventValues, inOrder, leaseValues, writtenValue } from "./holder-calls.ts";
 import { decodeMessage, type MessageRow } from "./read-inbox.ts";
 
 /** See migrations/0004_hold.sql. */
@@ -10,7 +10,7 @@ export const parkRuns = transition(
   "park_runs",
   `select run_id, outcome, told, seq, due_ms, now_ms, message_id, topic, name, data, notes, sent_ms, sent_to
      from {schema}.park_runs_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
-                                $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)`,
+                                $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`,
 );
 
 interface ParkedRow extends MessageRow {
@@ -21,12 +21,14 @@ interface ParkedRow extends MessageRow {
   readonly now_ms: number;
 }
 
-export function parkValues(shard: number, parkings: readonly Parking[]): readonly unknown[] {
+export function parkValues(shard: number, given: readonly Parking[]): readonly unknown[] {
+  const parkings = inOrder(given);
   return [
     ...leaseValues(
       shard,
       parkings.map(({ lease }) => lease),
     ),
+    column(parkings, (parking) => parking.look),
     column(parkings, (parking) => parking.lastSeq),
     column(parkings, (parking) => parking.reason),
     sparseColumn(parkings, (parking) => parking.dueAt),

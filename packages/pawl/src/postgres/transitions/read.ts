@@ -1,4 +1,5 @@
 import type { EventKind, RunEvent } from "../../core/event.ts";
+import type { RunId } from "../../core/ids.ts";
 import type { RetryPolicy } from "../../core/retry.ts";
 import {
   endStatuses,
@@ -10,6 +11,7 @@ import {
 import type {
   AttemptRecord,
   Backlog,
+  ChildRecord,
   FoundEnd,
   PatchUse,
   RunCount,
@@ -17,7 +19,7 @@ import type {
   RunPage,
   RunRecord,
 } from "../../store/run-record.ts";
-import { payloadOf } from "../columns.ts";
+import { column, payloadOf } from "../columns.ts";
 import type { Row } from "../database.ts";
 import { transition } from "../transition.ts";
 
@@ -37,6 +39,12 @@ export const loadHistory = transition(
   "load_history",
   `select seq, kind, name, attempt, data, notes, at_ms, began_ms, due_ms, worker_id, format
      from {schema}.load_history_v1($1, $2, $3)`,
+);
+
+export const loadShortHistories = transition(
+  "load_short_histories",
+  `select place, seq, kind, name, attempt, data, notes, at_ms, began_ms, due_ms, worker_id, format
+     from {schema}.load_short_histories_v1($1, $2, $3)`,
 );
 
 export const readEnds = transition(
@@ -67,6 +75,14 @@ export const listRuns = transition(
              from {schema}.list_runs_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)) page`,
 );
 
+/** See migrations/0016_nodes.sql. */
+export const readChildren = transition(
+  "read_children",
+  `select id, request, status, epoch, ${["created", "ended"].map(msColumn).join(", ")}, error::text as error,
+          error_notes::text as error_notes
+     from {schema}.read_children_v1($1, $2, $3, $4)`,
+);
+
 export const findKey = transition("find_key", "select {schema}.find_key_v1($1, $2) as id");
 
 export const countRuns = transition(
@@ -92,6 +108,22 @@ export const readAttempts = transition(
           data::text as data, notes::text as notes
      from {schema}.read_attempts_v1($1, $2)`,
 );
+
+export interface ChildRow extends Row {
+  readonly id: string;
+  readonly request: string;
+  readonly status: RunStatus;
+  readonly epoch: number;
+  readonly created_ms: number;
+  readonly ended_ms: number | null;
+  readonly error: string | null;
+  readonly error_notes: string | null;
+}
+
+export function decodeChild(row: ChildRow): ChildRecord {
+  const { id, request, status, epoch, created_ms: createdAt, ended_ms: endedAt } = row;
+  return { id, request, status, epoch, createdAt, endedAt, error: payloadOf(row.error, row.error_notes) };
+}
 
 export interface EventRow extends Row {
   readonly seq: number;
@@ -234,12 +266,37 @@ export function decodeAttempt(row: AttemptRow): AttemptRecord {
 
 /** What the database cut off has 8,000,000 bytes or more: that are a quarter as many characters at least. */
 const leastCharacters = 2_000_000;
+const leastOfShort = 16_000;
 
 /** Whether this is perhaps not all of a run's history. */
-export function mayHaveMore(rows: readonly EventRow[]): boolean {
+export function mayHaveMore(rows: readonly EventRow[], least = leastCharacters): boolean {
   let characters = 0;
   for (const { data, notes } of rows) characters += (data?.length ?? 0) + (notes?.length ?? 0);
-  return characters >= leastCharacters;
+  return characters >= least;
+}
+
+/** A history that is known to be short, from behind this fact on. */
+export interface ShortHistory {
+  readonly runId: RunId;
+  readonly afterSeq: number;
+}
+
+export interface LoadedHistory {
+  readonly events: readonly RunEvent[];
+  readonly hasMore: boolean;
+}
+
+export function shortHistoriesValues(shard: number, asked: readonly ShortHistory[]): readonly unknown[] {
+  return [shard, column(asked, ({ runId }) => runId), column(asked, ({ afterSeq }) => afterSeq)];
+}
+
+export function decodeShortHistories(
+  asked: readonly ShortHistory[],
+  rows: readonly (EventRow & { readonly place: number })[],
+): readonly LoadedHistory[] {
+  const byRun: EventRow[][] = asked.map(() => []);
+  for (const row of rows) byRun[row.place - 1]?.push(row);
+  return byRun.map((own) => ({ events: own.map(decodeEvent), hasMore: mayHaveMore(own, leastOfShort) }));
 }
 
 export function decodeEvent(row: EventRow): RunEvent {

@@ -1,7 +1,7 @@
 import type { RecordAnswer, Recording } from "../../store/lease.ts";
 import type { Row } from "../database.ts";
-import { transition } from "../transition.ts";
-import { childrenValue, eventValues, leaseValues, writtenValue } from "./holder-calls.ts";
+import { transition, unanswered } from "../transition.ts";
+import { childrenValue, eventValues, inOrder, leaseValues, writtenValue } from "./holder-calls.ts";
 
 /** See migrations/0004_hold.sql. */
 export const recordEvents = transition(
@@ -11,14 +11,17 @@ export const recordEvents = transition(
 );
 
 interface RecordedRow extends Row {
-  readonly run_id: string;
+  /** Null in the one row that tells the time. */
+  readonly run_id: string | null;
+  /** Null for a run whose lease is gone. */
   readonly told: boolean | null;
   readonly seq: number | null;
   readonly due_ms: number | null;
-  readonly now_ms: number;
+  readonly now_ms: number | null;
 }
 
-export function recordValues(shard: number, recordings: readonly Recording[]): readonly unknown[] {
+export function recordValues(shard: number, given: readonly Recording[]): readonly unknown[] {
+  const recordings = inOrder(given);
   return [
     ...leaseValues(
       shard,
@@ -30,16 +33,28 @@ export function recordValues(shard: number, recordings: readonly Recording[]): r
   ];
 }
 
-/** Null for a run whose lease is gone. */
+const noTimers: ReadonlyMap<number, number> = new Map();
+
+/** Null for a run whose lease is gone. Most have nothing special about them, and share their answer. */
 export function decodeRecorded(
   recordings: readonly Recording[],
   rows: readonly RecordedRow[],
 ): readonly (RecordAnswer | null)[] {
-  const answers = new Map<string, { told: boolean; now: number; dueAt: Map<number, number> }>();
-  for (const row of rows) {
-    if (row.seq === null)
-      answers.set(row.run_id, { told: row.told === true, now: row.now_ms, dueAt: new Map() });
-    else if (row.due_ms !== null) answers.get(row.run_id)?.dueAt.set(row.seq, row.due_ms);
+  const clock = rows.find(({ run_id }) => run_id === null);
+  if (clock === undefined) throw unanswered(recordEvents);
+  const common: RecordAnswer = { told: false, now: clock.now_ms ?? 0, dueAt: noTimers };
+  if (rows.length === 1) return recordings.map(() => common);
+
+  const lost = new Set<string>();
+  const told = new Set<string>();
+  const timers = new Map<string, Map<number, number>>();
+  for (const { run_id, told: isTold, seq, due_ms } of rows) {
+    if (run_id === null) continue;
+    if (seq === null) (isTold === true ? told : lost).add(run_id);
+    else if (due_ms !== null)
+      timers.set(run_id, (timers.get(run_id) ?? new Map<number, number>()).set(seq, due_ms));
   }
-  return recordings.map(({ lease }) => answers.get(lease.runId) ?? null);
+  return recordings.map(({ lease: { runId } }) =>
+    lost.has(runId) ? null : { told: told.has(runId), now: common.now, dueAt: timers.get(runId) ?? noTimers },
+  );
 }
