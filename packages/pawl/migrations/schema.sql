@@ -1839,13 +1839,15 @@ begin
   select s.run_id, s.outcome, s.owner_id, null::float8, null::boolean
     from "pawl".start_runs_v1(p_shard, p_runs, p_keyed, p_whole, v_holder, p_crash_limit) s;
 
-  -- An earlier try, whose answer was lost, may have been the one that counted.
+  -- An earlier try, whose answer was lost, may have been the one that counted. What p_holder has claimed since is no start's:
+  -- its claim answers for that.
   if p_holder is not null then
     return query
     select l.run_id, 'created', l.run_id, floor(extract(epoch from l.claimed_at) * 1000)::float8, l.told
       from "pawl".lease l
      where l.shard = p_shard and l.run_id = any (array(select n.id from json_to_recordset(p_runs) as n (id uuid)))
-       and (l.worker_id = p_holder) is true and l.epoch = 1;
+       and (l.worker_id = p_holder) is true and l.epoch = 1 and l.last_seq = 0
+       and l.claimed_at = (select r.created_at from "pawl".run r where r.shard = p_shard and r.id = l.run_id);
   end if;
 end
 $function$;

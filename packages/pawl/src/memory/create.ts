@@ -64,12 +64,14 @@ export function createHeld(state: State, run: NewRun, holder: Holder): CreateHel
   return { ...answer, held: heldFromStart(state, run, holder) };
 }
 
-/** Also where an earlier try, whose answer was lost, was the one that counted. */
+/** Also where an earlier try, whose answer was lost, was the one that counted; not what the worker has claimed since. */
 function heldFromStart(state: State, { id, priority }: NewRun, { workerId }: Holder): ClaimedRun | null {
   const run = state.runs.get(id);
-  if (run?.room?.kind !== "lease" || run.room.workerId !== workerId || run.room.epoch !== firstEpoch)
-    return null;
-  return describeClaimed(run, run.room, { priority, readyAt: run.createdAt, runId: id });
+  if (run?.room?.kind !== "lease") return null;
+  const { room, createdAt } = run;
+  const isFirst = room.epoch === firstEpoch && room.lastSeq === 0 && room.claimedAt === createdAt;
+  if (room.workerId !== workerId || !isFirst) return null;
+  return describeClaimed(run, room, { priority, readyAt: createdAt, runId: id });
 }
 
 function addRun(state: State, wanted: NewRun, holder: Holder | null): void {

@@ -118,6 +118,17 @@ export function describeCreatingHeld(test: StoreTest): void {
       expect(await world.placeOf(run.id)).toMatchObject({ room: "parked", reason: "delayed" });
     });
 
+    test("is not one that its worker has claimed since: that is its claim's to answer", async ({ world }) => {
+      const holder = await holderIn(world);
+      const run = world.newRun();
+      await world.setQueuePaused("default", true);
+      await world.store.createHeld(run, holder);
+      await world.setQueuePaused("default", false);
+      await world.clock.advance(1);
+      expect(await world.hold(run.id, { workerId: holder.workerId })).toMatchObject({ epoch: 1 });
+      expect(await world.store.createHeld(run, holder)).toEqual({ kind: "created", id: run.id, held: null });
+    });
+
     test("is not another's, whose key it has", async ({ world }) => {
       const holder = await holderIn(world);
       const first = await world.start({ key: "k" });
