@@ -1,5 +1,5 @@
-import { execFileSync } from "node:child_process";
 import { parseArgs } from "node:util";
+import { seedBase } from "pawl-test-support/seed";
 import { runMutants } from "./mutants/run-mutants.ts";
 import { profiles } from "./profiles.ts";
 import { runSchedule } from "./sim/schedule.ts";
@@ -70,19 +70,4 @@ async function verify(): Promise<void> {
 
 function secondsOf(text: string | undefined, unit: number): number | undefined {
   return text === undefined ? undefined : Number(text) * unit;
-}
-
-/** Today's date and the commit, so that every night and every commit looks elsewhere. */
-function seedBase(): string {
-  const date = new Date().toISOString().slice(0, 10).replaceAll("-", "");
-  try {
-    const commit = execFileSync("git", ["rev-parse", "--short", "HEAD"], {
-      encoding: "utf8",
-      cwd: import.meta.dirname,
-      stdio: ["ignore", "pipe", "ignore"],
-    });
-    return `${date}.${commit.trim()}`;
-  } catch {
-    return date;
-  }
 }

@@ -1,6 +1,6 @@
-import { randomInt } from "node:crypto";
 import { createDatabase, dropDatabase } from "pawl-test-support";
 import { isPostgresInstalled, startPostgresVersion } from "pawl-test-support/postgres-version";
+import { seedBase } from "pawl-test-support/seed";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { playEpisode } from "../../../verify/diff/episode.ts";
 import { createHeldStore } from "../../../verify/diff/held-store.ts";
@@ -13,7 +13,7 @@ const mostOperations = 30_000;
 /** The oldest Postgres that Pawl supports. */
 const oldest = 14;
 
-const seed = process.env["PAWL_SEED"] ?? String(randomInt(1_000_000));
+const seed = process.env["PAWL_SEED"] ?? seedBase();
 
 describe("the Postgres store", () => {
   test("answers as the memory store does, and comes to the same state", { timeout: 240_000 }, async () => {

@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { runInNewContext } from "node:vm";
+import { fc } from "pawl-test-support/fast-check";
 import { describe, expect, test } from "vitest";
 import { decode, encode } from "../../src/core/codec.ts";
 import { PawlError } from "../../src/core/error.ts";

@@ -1,4 +1,4 @@
-import * as fc from "fast-check";
+import { fc } from "pawl-test-support/fast-check";
 import { describe, expect } from "vitest";
 import {
   dag,

@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import { fc } from "pawl-test-support/fast-check";
 import { expect, test } from "vitest";
 import { PawlError } from "../../src/core/error.ts";
 import type { Context } from "../../src/runtime/context.ts";
