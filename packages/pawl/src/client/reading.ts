@@ -35,7 +35,7 @@ export interface ListFilter {
 export interface RunPage {
   readonly runs: readonly Run[];
   /**
-   * Pass it as `before` to go on; null: there are no more. A filter that no index serves looks at 100,000 runs a page at
+   * Pass it as `before` to go on; null: there are no more. A filter that no index serves looks at about 100,000 runs a page at
    * most, so a page can be short, or empty, and not be the last.
    */
   readonly next: RunId | null;
@@ -80,7 +80,9 @@ export interface Reading {
   history(runId: RunId): Promise<readonly HistoryEvent[]>;
 }
 
-/** One call looks at so many runs, and one page takes so many calls. */
+/** Most pages are found at once: the first call looks at few runs more than it wants. */
+const fewLooks = 200;
+/** After that, one call looks at so many runs, and one page takes so many calls. */
 const looksPerCall = 10_000;
 const callsPerPage = 10;
 const mostCounted = 10_000;
@@ -110,10 +112,11 @@ export function createReading({ store, payloads, call }: Connection, chains: Cha
     }
     const records: RunRecord[] = [];
     let next: RunId | null = wanted.before ?? null;
-    for (let calls = 0; calls < callsPerPage; calls++) {
+    for (let calls = 0; calls <= callsPerPage; calls++) {
+      const look = calls === 0 ? Math.max(fewLooks, wanted.limit) : looksPerCall;
       const limit = wanted.limit - records.length;
       const from = next === null ? {} : { before: next };
-      const page = await call(() => store.listRuns({ ...wanted, ...from, limit, look: looksPerCall }));
+      const page = await call(() => store.listRuns({ ...wanted, ...from, limit, look }));
       records.push(...page.runs);
       ({ next } = page);
       if (next === null || records.length === wanted.limit) break;

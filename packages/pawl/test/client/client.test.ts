@@ -1,10 +1,12 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
 import { createClient } from "../../src/client/client.ts";
+import type { RunPage } from "../../src/client/reading.ts";
 import { ref } from "../../src/client/ref.ts";
 import type { RunHandle } from "../../src/client/run-handle.ts";
 import { PawlError } from "../../src/core/error.ts";
 import { workflow } from "../../src/runtime/workflow.ts";
+import type { Store } from "../../src/store/store.ts";
 import { createManualWorld } from "../manual-world.ts";
 
 const checkout = workflow(
@@ -304,6 +306,29 @@ describe("looking at runs", () => {
     expect(await world.client.get("01900000-0000-7000-8000-000000000000")).toBeNull();
     expect(await world.client.get("nonsense")).toBeNull();
     expect(await world.client.handle(id).history()).toMatchObject([{ seq: 1, kind: "completed", at }]);
+  });
+
+  test("a page looks at few runs, and at many only where those were not enough", async () => {
+    const world = createManualWorld();
+    const looks: number[] = [];
+    const store: Store = {
+      ...world.store,
+      listRuns(filter) {
+        looks.push(filter.look);
+        return world.store.listRuns(filter);
+      },
+    };
+    const client = createClient(world.seams({ store }));
+    const [first] = await client.startMany(greet, [{ input: "Ada", queue: "other" }]);
+    await client.startMany(
+      greet,
+      Array.from({ length: 250 }, () => ({ input: "Grace" })),
+    );
+    const idsOf = ({ runs }: RunPage): readonly string[] => runs.map(({ id }) => id);
+    expect(idsOf(await client.list({ limit: 1 }))).toHaveLength(1);
+    expect(looks).toEqual([200]);
+    expect(idsOf(await client.list({ queue: "other", limit: 1 }))).toEqual([first?.id]);
+    expect(looks).toEqual([200, 200, 10_000]);
   });
 
   test("a run tells its tags and its times, also after its end", async () => {
