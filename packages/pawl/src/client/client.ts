@@ -180,7 +180,7 @@ interface UntypedHandle extends Omit<RunHandle, "published" | "update" | "fork">
 export function createClient(deps: ClientDeps): Client {
   const connection = createConnection(deps);
   const { store, payloads, call } = connection;
-  const ends = createEndWatch(deps);
+  const ends = createEndWatch(deps, deps.takers);
   deps.audiences?.add(ends);
   const starting = createStarting(connection);
   const chains = createChains(connection);

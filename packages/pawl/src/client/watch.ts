@@ -33,6 +33,8 @@ export interface WatchTerms<Subject, News> {
   /** The same for subjects that one look serves. */
   keyOf(subject: Subject): string;
   runOf(subject: Subject): RunId;
+  /** Whether whoever waits now will hear of it without a first look. Default: nobody knows. */
+  isUnderWay?(subject: Subject): boolean;
   /** Hints about a run after which a look at its subjects is worth while. */
   readonly hears: readonly Hint["kind"][];
   /** News by key, or the error that there will never be any; no entry: none yet. */
@@ -155,7 +157,7 @@ export function createWatch<Subject, News>(
     } else others.waiters.add(waiter);
     pollMs = firstPollMs;
     pollAt = Math.min(pollAt, clock.now() + jittered(pollMs, random));
-    toLook.add(key);
+    if (terms.isUnderWay?.(subject) !== true) toLook.add(key);
     loop.start();
     loop.poke();
   };

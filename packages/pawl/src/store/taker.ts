@@ -1,3 +1,4 @@
+import type { RunId } from "../core/ids.ts";
 import type { ClaimedRun, Holder } from "./lease.ts";
 import type { NewRun } from "./run-record.ts";
 
@@ -5,6 +6,8 @@ import type { NewRun } from "./run-record.ts";
 export interface Taker {
   /** Keeps a place for the run. Null: not for this one, or not now. */
   offer(run: NewRun): Offer | null;
+  /** Whether it has the run, and will tell those who wait for it to end. */
+  isUnderWay(runId: RunId): boolean;
 }
 
 /** A place that is kept until the store has said whether the run is held. */

@@ -25,6 +25,7 @@ export interface Slots {
   get(runId: RunId, epoch?: number): HeldRun | undefined;
   held(): readonly HeldRun[];
   expected(): readonly RunId[];
+  isExpected(runId: RunId): boolean;
 }
 
 export function createSlots(concurrency: number): Slots {
@@ -55,5 +56,6 @@ export function createSlots(concurrency: number): Slots {
     },
     held: () => [...byRun.values()],
     expected: () => [...expected],
+    isExpected: (runId) => expected.has(runId),
   };
 }
