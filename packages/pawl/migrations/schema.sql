@@ -1867,6 +1867,7 @@ declare
   v_locked uuid[];
   v_held uuid[];
   v_lost uuid[];
+  v_gone uuid[];
   v_attempts integer[];
   v_next uuid[];
   v_now timestamptz;
@@ -1901,28 +1902,27 @@ begin
   if p_written is not null then
     perform "pawl".write_streams_v1(p_shard, v_now, p_written, v_lost);
   end if;
-  v_attempts := array(
-    select l.attempt
-      from unnest(p_runs) with ordinality i (run_id, place)
-      left join lateral (
-        select l.attempt from "pawl".lease l where l.shard = p_shard and l.run_id = i.run_id offset 0) l on true
-     order by i.place);
-  delete from "pawl".lease l where l.shard = p_shard and l.run_id = any (v_held);
+  with gone as (
+    delete from "pawl".lease l where l.shard = p_shard and l.run_id = any (v_held) returning l.run_id, l.attempt
+  )
+  select array_agg(g.run_id), array_agg(g.attempt) into v_gone, v_attempts from gone g;
   if p_next is not null then
     v_next := "pawl".continue_runs_v1(p_shard, v_now, p_next, v_lost);
   end if;
 
-  if v_lost is null then
+  -- Most often all are ended, and were found in the order in which they are named.
+  if v_gone = p_runs then
     v_parents := "pawl".finish_runs_v1(p_shard, v_now, p_runs, p_epochs, v_attempts, p_statuses, p_outputs, p_output_notes,
                                          p_errors, p_error_notes);
   else
     v_parents := (
-      select "pawl".finish_runs_v1(p_shard, v_now, array_agg(i.id), array_agg(i.epoch), array_agg(i.attempt),
+      select "pawl".finish_runs_v1(p_shard, v_now, array_agg(i.id), array_agg(i.epoch),
+                                     array_agg(v_attempts[array_position(v_gone, i.id)]),
                                      array_agg(i.status), array_agg(i.output), array_agg(i.output_notes),
                                      array_agg(i.error), array_agg(i.error_notes))
-        from unnest(p_runs, p_epochs, v_attempts, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes)
-             i (id, epoch, attempt, status, output, output_notes, error, error_notes)
-       where i.id = any (v_held)
+        from unnest(p_runs, p_epochs, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes)
+             i (id, epoch, status, output, output_notes, error, error_notes)
+       where i.id = any (v_gone)
       having count(*) > 0);
   end if;
 
