@@ -5,14 +5,12 @@ import { encode } from "../core/codec.ts";
 import type { CrashPoint, Probe } from "../core/crash-point.ts";
 import { LeaseLostError, PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
-import { meaningOf } from "../core/fact.ts";
 import type { RunId } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
 import type { Log } from "../core/log.ts";
 import type { Emit } from "../core/pawl-event.ts";
 import { plainPayloads, type Payloads } from "../core/payloads.ts";
 import type { Random } from "../core/random.ts";
-import { isPublishedWithStep } from "../core/request-key.ts";
 import { delay, type Timers } from "../core/timers.ts";
 import type { Audience } from "../store/audience.ts";
 import type {
@@ -30,6 +28,7 @@ import type { NewRun, RunEnd } from "../store/run-record.ts";
 import type { NewStreamItem } from "../store/showing.ts";
 import type { Store } from "../store/store.ts";
 import { asRecorded, createEntry, type Entry } from "./entry.ts";
+import { GatheredFacts, sizeOf, type Fact, type Gathered, type GatheredWriting } from "./gathered.ts";
 import { createFactReport, type FactReport, type WrittenFact } from "./report-facts.ts";
 import { createStoreTime, type StoreTime } from "./store-time.ts";
 import { createStreamWrites, type StreamWrites, type Writing } from "./stream-writes.ts";
@@ -40,7 +39,6 @@ export class Lost extends Error {
   override readonly name = "Lost";
 }
 
-export type Fact = Omit<NewEvent, "seq">;
 export type ParkTerms = Pick<Parking, "reason" | "dueAt" | "delayMs" | "wants" | "attemptFailed">;
 
 /**
@@ -130,9 +128,6 @@ export interface HoldingParts {
   readonly audiences?: ReadonlySet<Audience> | undefined;
 }
 
-/** In one write: it must not hold up the other runs that share the connection, and has to fit into one message. */
-const mostFacts = 1_000;
-const mostBytes = 4_000_000;
 /** What a fact takes in memory beside its payload. */
 const bytesOfFact = 300;
 const longestTurnMs = 10_000;
@@ -153,8 +148,7 @@ class RunHolding implements Holding {
   readonly #report: FactReport | undefined;
   readonly #turns: Turns;
   #lease: Lease;
-  #gathered: Gathered[] = [];
-  #gatheredBytes = 0;
+  readonly #gathered = new GatheredFacts();
   /** Facts that came into the history in a transaction of the user's, and that nobody has been told of yet. */
   #arrived: RunEvent[] = [];
   #lastSeq: number;
@@ -196,40 +190,31 @@ class RunHolding implements Holding {
   }
 
   hasFacts(): boolean {
-    if (this.#arrived.length > 0) return true;
-    return this.#gathered.length > 0 && this.#gathered.length > waitingPatches(this.#gathered).length;
+    return this.#arrived.length > 0 || this.#gathered.hasAny();
   }
 
   hasPressing(): boolean {
-    return this.#arrived.length > 0 || this.#gathered.some(({ fact }) => fact?.kind !== "patched");
+    return this.#arrived.length > 0 || this.#gathered.hasPressing();
   }
 
   hasAnswers(): boolean {
-    return this.#arrived.length > 0 || this.#gathered.some(isAnswering);
+    return this.#arrived.length > 0 || this.#gathered.hasAnswers();
   }
 
   hasTooMany(): boolean {
-    return this.#gathered.length >= mostFacts || this.#gatheredBytes >= mostBytes;
+    return this.#gathered.hasTooMany();
   }
 
   add(fact: Fact, child?: NewRun, tookMs?: number): void {
-    const size = sizeOf(fact.data) + sizeOf(child?.input ?? null);
-    this.#gathered.push({ fact, child, tookMs, size, writing: undefined });
-    this.#gatheredBytes += size;
+    this.#gathered.add(fact, child, tookMs);
   }
 
   write(terms: Writing, fact?: Fact): Promise<void> {
-    return this.#streamWrites().write((settle) => {
-      const size = sizeOf(terms.data) + 100;
-      this.#gatheredBytes += size;
-      const writing = { terms, settle };
-      this.#gathered.push({ fact: fact ?? null, child: undefined, tookMs: undefined, size, writing });
-    });
+    return this.#streamWrites().write((settle) => this.#gathered.addWriting({ terms, settle }, fact ?? null));
   }
 
   async record(): Promise<readonly RunEvent[]> {
-    if (this.#arrived.length > 0 && this.#gathered.length === waitingPatches(this.#gathered).length)
-      return this.#takeArrived();
+    if (this.#arrived.length > 0 && !this.#gathered.hasAny()) return this.#takeArrived();
     const written = await this.#write("record", sendRecord);
     return written.isRepeated ? this.#reload(written) : this.#absorb(written);
   }
@@ -355,7 +340,7 @@ class RunHolding implements Holding {
   async enter(fact: Fact, tookMs: number, isAhead: (is: boolean) => void): Promise<Entry> {
     await this.#turns.takeWithin(
       longestTurnMs,
-      () => !this.#gathered.some(isAnswering),
+      () => !this.#gathered.hasAnswers(),
       () => isAhead(true),
     );
     let hasArrived = false;
@@ -466,32 +451,6 @@ class RunHolding implements Holding {
   }
 
   /**
-   * The oldest facts: as many as fit into a record. What ends or parks the run takes all: `hasTooMany` was asked before. A
-   * patch that nothing has followed waits, unless the run ends: whoever goes on may be old code, which finds nothing that it
-   * could stumble over, and must be free to take the old side.
-   */
-  #takeGathered(at: WriteKind): readonly Gathered[] {
-    let count = 0;
-    let bytes = 0;
-    const waiting = at === "end" ? [] : waitingPatches(this.#gathered);
-    const ready =
-      waiting.length === 0 ? this.#gathered : this.#gathered.filter((each) => !waiting.includes(each));
-    for (const { size, fact } of ready) {
-      const isFull = count > 0 && (count >= mostFacts || bytes + size > mostBytes);
-      if (at === "record" && isFull && !isShownWithStep(fact)) break;
-      count += 1;
-      bytes += size;
-    }
-    this.#gatheredBytes -= bytes;
-    if (count === ready.length) {
-      this.#gathered = [...waiting];
-      return ready;
-    }
-    this.#gathered = [...ready.slice(count), ...waiting];
-    return ready.slice(0, count);
-  }
-
-  /**
    * Sends the oldest facts that have gathered. What comes in meanwhile waits for the next write. One async function, with few
    * others around it: of every run that is in flight, all that wait for its write are kept.
    * @param patches written alone, in a turn that was taken before
@@ -505,7 +464,7 @@ class RunHolding implements Holding {
   ): Promise<Written<A>> {
     if (patches === undefined && !this.#turns.takeNow()) await this.#turns.take();
     try {
-      const taken = patches ?? this.#takeGathered(at);
+      const taken = patches ?? this.#gathered.take(at);
       const { events, children, writings } = this.#number(taken);
       const lease = this.#lease;
       const recording: Recording =
@@ -569,10 +528,8 @@ class RunHolding implements Holding {
 
   /** Those that have come before a fact which is written by itself. */
   async #recordPatches(): Promise<void> {
-    const patches = this.#gathered.filter(isPatch);
+    const patches = this.#gathered.takePatches();
     if (patches.length === 0) return;
-    this.#gathered = this.#gathered.filter((each) => !isPatch(each));
-    this.#gatheredBytes -= patches.reduce((sum, { size }) => sum + size, 0);
     const written = await this.#write("record", sendRecord, undefined, null, patches);
     this.#arrived = [...(written.isRepeated ? await this.#reload(written) : this.#absorb(written))];
   }
@@ -643,21 +600,6 @@ const points = {
 
 const none: readonly never[] = [];
 
-interface Gathered {
-  /** Null for what a step writes to a stream. */
-  readonly fact: Fact | null;
-  readonly child: NewRun | undefined;
-  readonly tookMs: number | undefined;
-  readonly writing: GatheredWriting | undefined;
-  /** About how many bytes it adds to a write. */
-  readonly size: number;
-}
-
-interface GatheredWriting {
-  readonly terms: Writing;
-  readonly settle: (error: PawlError | null) => void;
-}
-
 /** One write: the facts have their numbers. */
 interface Numbered {
   readonly events: readonly NewEvent[];
@@ -669,31 +611,6 @@ interface Numbered {
 function measuredFacts(taken: readonly Gathered[], events: readonly NewEvent[]): readonly WrittenFact[] {
   const times = taken.flatMap(({ fact, tookMs }) => (fact === null ? [] : [tookMs]));
   return events.map((event, index) => ({ event, tookMs: times[index] }));
-}
-
-/** In one write with the fact before it: nobody asks for it again. */
-function isShownWithStep(fact: Fact | null): boolean {
-  return fact?.kind === "published" && isPublishedWithStep(fact.name ?? "");
-}
-
-function isPatch({ fact }: Gathered): boolean {
-  return fact?.kind === "patched";
-}
-
-/** Patches after which nothing has gathered that the code has asked for. */
-function waitingPatches(gathered: readonly Gathered[]): readonly Gathered[] {
-  if (!gathered.some(isPatch)) return none;
-  const last = gathered.findLastIndex(({ fact }) => fact !== null && meaningOf(fact) !== null);
-  return gathered.slice(last + 1).filter(isPatch);
-}
-
-/** Whether its fact lets the code go on once it is recorded. */
-function isAnswering({ fact }: Gathered): boolean {
-  return fact !== null && (fact.kind === "cancel_requested" || meaningOf(fact)?.isAnswer === true);
-}
-
-function sizeOf(payload: Payload | null): number {
-  return (payload?.json.length ?? 0) + (payload?.notes?.length ?? 0);
 }
 
 interface Written<A> {

@@ -7,7 +7,8 @@ import type { Random } from "../core/random.ts";
 import type { Timers } from "../core/timers.ts";
 import type { HolderTransactions } from "../store/holder-transactions.ts";
 import type { ClaimedRun } from "../store/lease.ts";
-import type { Fact, Holding } from "./holding.ts";
+import type { Fact } from "./gathered.ts";
+import type { Holding } from "./holding.ts";
 import type { TransactionTerms } from "./transaction-options.ts";
 
 export interface TransactionsParts {
