@@ -24,6 +24,16 @@ test("the store's time is whole ms, whatever its clock says", async () => {
   expect(await store.now()).toBe(1_000);
 });
 
+test("a run is held from its start, however quickly time passes", async () => {
+  let now = 0;
+  const store = createMemoryStore({ clock: { now: () => now++ } });
+  const workerId = "019b76da-a800-7000-8000-000000000002";
+  const about = { host: "h", pid: 1, queues: ["default"], workflows: [], concurrency: 1, settings: {} };
+  await store.registerWorker({ id: workerId, leaseMs: 15_000, ...about });
+  const { held } = await store.createHeld(run, { workerId, leaseMs: 15_000, crashLimit: 3 });
+  expect(held).toMatchObject({ runId: run.id, epoch: 1 });
+});
+
 test("hints come after the transition, never within it", async () => {
   const store = createMemoryStore({ clock: createManualClock() });
   const heard: Hint[] = [];

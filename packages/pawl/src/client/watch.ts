@@ -33,7 +33,7 @@ export interface WatchTerms<Subject, News> {
   /** The same for subjects that one look serves. */
   keyOf(subject: Subject): string;
   runOf(subject: Subject): RunId;
-  /** Whether whoever waits now will hear of it without a first look. Default: nobody knows. */
+  /** Whether somebody in this process will most likely tell of it soon: the first look can wait. Default: nobody will. */
   isUnderWay?(subject: Subject): boolean;
   /** Hints about a run after which a look at its subjects is worth while. */
   readonly hears: readonly Hint["kind"][];
@@ -54,6 +54,8 @@ interface Awaited<Subject, News> {
 const mostPerLook = 1_000;
 /** Under load, looks gather what comes in for so long; the first one after a pause is not delayed. */
 const shortestPauseMs = 5;
+/** So long a first look waits for somebody who will tell. */
+const longestTrustMs = 50;
 const firstPollMs = 1_000;
 const longestPollMs = 5_000;
 
@@ -68,6 +70,9 @@ export function createWatch<Subject, News>(
   const aborts = createAbortListeners();
   /** Keys to look at without waiting for the poll. */
   const toLook = new Set<string>();
+  /** Keys that somebody will most likely tell of: looked at then, unless they have been told of. */
+  const trusted = new Set<string>();
+  let trustedUntil = Number.POSITIVE_INFINITY;
   let pollMs = firstPollMs;
   let pollAt = 0;
   let lookedAt = Number.NEGATIVE_INFINITY;
@@ -78,13 +83,15 @@ export function createWatch<Subject, News>(
 
   const restMs = (): number => {
     if (waiting.size === 0) return Number.POSITIVE_INFINITY;
-    return (toLook.size > 0 ? Math.min(pollAt, lookedAt + shortestPauseMs) : pollAt) - clock.now();
+    const lookAt = toLook.size > 0 ? lookedAt + shortestPauseMs : trustedUntil;
+    return Math.min(pollAt, lookAt) - clock.now();
   };
 
   const loop = createLoop(terms.name, seams, async () => {
     if (restMs() > 0) return restMs();
     lookedAt = clock.now();
     const isPoll = lookedAt >= pollAt;
+    if (lookedAt >= trustedUntil) endTrust();
     const keys = [...(isPoll ? waiting.keys() : toLook)];
     // Before the look: a hint that comes while it is under way asks for another one.
     toLook.clear();
@@ -106,6 +113,12 @@ export function createWatch<Subject, News>(
     }
     return restMs();
   });
+
+  const endTrust = (): void => {
+    for (const key of trusted) toLook.add(key);
+    trusted.clear();
+    trustedUntil = Number.POSITIVE_INFINITY;
+  };
 
   const look = async (keys: readonly string[]): Promise<void> => {
     // Whoever comes while it is under way gets the next one: the answer may be of a life before the run was redriven.
@@ -157,7 +170,10 @@ export function createWatch<Subject, News>(
     } else others.waiters.add(waiter);
     pollMs = firstPollMs;
     pollAt = Math.min(pollAt, clock.now() + jittered(pollMs, random));
-    if (terms.isUnderWay?.(subject) !== true) toLook.add(key);
+    if (terms.isUnderWay?.(subject) === true) {
+      if (trusted.size === 0) trustedUntil = clock.now() + longestTrustMs;
+      trusted.add(key);
+    } else toLook.add(key);
     loop.start();
     loop.poke();
   };
@@ -175,6 +191,7 @@ export function createWatch<Subject, News>(
 
   const forget = (key: string, runId: RunId): void => {
     waiting.delete(key);
+    trusted.delete(key);
     const keys = keysOfRun.get(runId);
     keys?.delete(key);
     if (keys?.size === 0) keysOfRun.delete(runId);

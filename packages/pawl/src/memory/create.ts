@@ -75,6 +75,7 @@ function heldFromStart(state: State, { id, priority }: NewRun, { workerId }: Hol
 }
 
 function addRun(state: State, wanted: NewRun, holder: Holder | null): void {
+  const now = state.now();
   const parent = wanted.parent === null ? undefined : state.runs.get(wanted.parent.id);
   const run: Run = {
     id: wanted.id,
@@ -98,7 +99,7 @@ function addRun(state: State, wanted: NewRun, holder: Holder | null): void {
     forkedFrom: wanted.forkedFrom,
     firstId: wanted.id,
     continuedAs: null,
-    createdAt: state.now(),
+    createdAt: now,
     room: null,
     end: null,
     events: new Map(),
@@ -111,10 +112,9 @@ function addRun(state: State, wanted: NewRun, holder: Holder | null): void {
   };
   listRun(state, run);
 
-  const hasExpired = (earliest(run.expiresAt, run.deadlineAt) ?? Infinity) <= state.now();
-  if (holder !== null && !hasExpired && (run.startAt ?? 0) <= state.now()) {
+  const hasExpired = (earliest(run.expiresAt, run.deadlineAt) ?? Infinity) <= now;
+  if (holder !== null && !hasExpired && (run.startAt ?? 0) <= now) {
     const { workerId, crashLimit } = holder;
-    const now = state.now();
     const numbers = { ...newNumbers, epoch: firstEpoch };
     moveToLease(state, run, {
       ...numbers,
@@ -125,7 +125,7 @@ function addRun(state: State, wanted: NewRun, holder: Holder | null): void {
       told: false,
       looks: 0,
     });
-  } else if (wanted.startAt !== null && wanted.startAt > state.now()) {
+  } else if (wanted.startAt !== null && wanted.startAt > now) {
     moveToParked(state, run, newNumbers, {
       reason: "delayed",
       dueAt: startDueAt(run),

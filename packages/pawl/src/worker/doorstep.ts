@@ -22,8 +22,6 @@ export interface DoorstepParts {
   readonly freed: (runId: RunId) => void;
   /** The worker may hold something soon. */
   readonly awake: () => void;
-  /** Resolves when whatever could go on has gone on. */
-  readonly settle: () => Promise<void>;
 }
 
 /**
@@ -45,27 +43,22 @@ export function createDoorstep(parts: DoorstepParts): Taker {
         slots.unexpect(run.id);
         parts.freed(run.id);
       };
-      const begin = (held: ClaimedRun): void => {
-        // What an id held that is no longer this worker's has been given back, or will be.
-        if (workerId !== registration.workerId) return leave();
-        slots.unexpect(run.id);
-        parts.probe("claim.answered");
-        parts.execute(held, workerId);
-      };
       // From here on it may hold something, and must be heard as often as if it did.
       parts.awake();
       registration.claimed(workerId, clock.now());
       return {
         holder: { workerId, leaseMs, crashLimit },
         settle(held) {
-          if (held === null) return leave();
-          // Whoever has started it may wait for its end by then, and is told of it without asking the store.
-          void parts.settle().then(() => begin(held));
+          // What an id held that is no longer this worker's has been given back, or will be.
+          if (held === null || workerId !== registration.workerId) return leave();
+          slots.unexpect(run.id);
+          parts.probe("claim.answered");
+          parts.execute(held, workerId);
         },
         giveUp: leave,
       };
     },
-    isUnderWay: (runId) => slots.get(runId) !== undefined || slots.isExpected(runId),
+    isUnderWay: (runId) => slots.get(runId) !== undefined,
   };
 }
 

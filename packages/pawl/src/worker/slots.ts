@@ -25,7 +25,6 @@ export interface Slots {
   get(runId: RunId, epoch?: number): HeldRun | undefined;
   held(): readonly HeldRun[];
   expected(): readonly RunId[];
-  isExpected(runId: RunId): boolean;
 }
 
 export function createSlots(concurrency: number): Slots {
@@ -56,6 +55,5 @@ export function createSlots(concurrency: number): Slots {
     },
     held: () => [...byRun.values()],
     expected: () => [...expected],
-    isExpected: (runId) => expected.has(runId),
   };
 }

@@ -227,6 +227,39 @@ test("a run's result is known where it was started and executed without asking t
   expect(looks).toBe(0);
 });
 
+test("who waits for a run that was ended over its worker's head need not wait long", async () => {
+  const gate = createGate();
+  const slow = workflow({ name: "slow", version: 1 }, async (ctx) => ctx.step("wait", () => gate.opened));
+  const { world, client } = await createServer({ workflows: [slow] });
+  const run = await client.start(slow);
+  await world.rest();
+  await run.terminate();
+  const failed = run.result().catch((error: unknown) => error);
+  await world.advance("50ms");
+  expect(await failed).toMatchObject({ code: "RUN_CANCELLED" });
+});
+
+test("what is said to a run right after its start is heard before its first step", async () => {
+  let calls = 0;
+  const counted = workflow({ name: "counted", version: 1 }, async (ctx) =>
+    ctx.step("count", () => {
+      calls += 1;
+    }),
+  );
+  const { world, client } = await createServer({ workflows: [counted] });
+  await (await client.start(counted)).terminate();
+  await world.rest();
+  expect(calls).toBe(0);
+});
+
+test("a worker that stops right after a start gives the run back", async () => {
+  const { world, client, worker, kinds } = await createServer();
+  await client.start(greet, "Ada");
+  await worker.stop();
+  await world.rest();
+  expect(kinds()).toEqual(["worker.started", "run.started", "run.claimed", "run.released", "worker.stopped"]);
+});
+
 test("who comes while a run's end is being written hears of it", async () => {
   const [writing, written] = [createGate(), createGate()];
   const plain = workflow({ name: "plain", version: 1 }, async () => "done");
