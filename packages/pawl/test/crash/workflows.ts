@@ -8,7 +8,8 @@ import {
   type Workflow,
 } from "../../src/index.ts";
 import { createEverything } from "./everything.ts";
-import type { Ledger } from "./ledger.ts";
+import { createFrontEnds } from "./front-ends.ts";
+import { crashLimit, work } from "./work.ts";
 import type { World } from "./world.ts";
 
 // One folder of tests, several processes: workers make the workflows, tests know them by their refs.
@@ -110,19 +111,9 @@ export function createWorkflows(world: World): readonly Workflow[] {
     createShopping(world),
     createTally(world),
     ...createEverything(world),
+    ...createFrontEnds(world),
   ];
 }
-
-/** A step that leaves its mark, then takes its time. */
-async function work<T>(ledger: Ledger, runId: string, step: string, ms: number, result: T): Promise<T> {
-  const line = await ledger.begin(runId, step);
-  await pause(ms);
-  await line.end();
-  return result;
-}
-
-/** Where workers are killed every second, a run that is tried alone may well see three of them die. */
-const crashLimit = 1_000;
 
 function createOrder({ ledger }: World, part: Part): Order {
   return workflow({ name: "order", version: 1, crashLimit }, async (ctx, { n, stepMs }: OrderInput) => {
