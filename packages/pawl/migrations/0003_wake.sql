@@ -26,6 +26,8 @@ returns uuid[]
 language plpgsql
 as $$
 declare
+  v_stopped uuid[];
+  v_children uuid[];
   v_parents uuid[];
 begin
   with target as materialized (
@@ -43,30 +45,36 @@ begin
            error = t.error::json, error_notes = t.error_notes::json, ended_at = p_now, epoch = t.epoch, attempt = t.attempt
       from target t
      where r.ctid = t.place
-    returning r.id, r.first_id, r.continued_as, r.parent_id, r.parent_request, r.status, r.output, r.output_notes, r.error,
-              r.error_notes
-  ), stopped as (
-    insert into {schema}.stopped (shard, run_id, ended_at, status, error_code)
-    select p_shard, d.id, p_now, d.status, left(d.error ->> 'code', 255)
-      from done d
-     where d.status <> 'completed'
-  ), told as (
-    insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data, notes)
-    select p_shard, d.parent_id, d.id, p_now, 'child', d.parent_request,
-           {schema}.child_end_v1(d.id, d.first_id, d.status, d.output, d.error),
-           {schema}.child_notes_v1(d.output_notes, d.error_notes)
-      from done d
-     where d.parent_id is not null and d.continued_as is null
-       and exists (select 1 from {schema}.run parent
-                    where parent.shard = p_shard and parent.id = d.parent_id and parent.status is null
-                   offset 0)
-       and d.parent_id <> all (p_runs)
-    on conflict (shard, run_id, id) do update
-       set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
-     where inbox.taken_seq is null
-    returning run_id
+    returning r.id, r.status, r.parent_id is not null and r.continued_as is null and r.parent_id <> all (p_runs) as is_child
   )
-  select array_agg(distinct t.run_id) into v_parents from told t;
+  select array_agg(d.id) filter (where d.status <> 'completed'), array_agg(d.id) filter (where d.is_child)
+    into v_stopped, v_children
+    from done d;
+
+  if v_stopped is not null then
+    insert into {schema}.stopped (shard, run_id, ended_at, status, error_code)
+    select p_shard, r.id, p_now, r.status, left(r.error ->> 'code', 255)
+      from {schema}.run r
+     where r.shard = p_shard and r.id = any (v_stopped);
+  end if;
+  if v_children is not null then
+    with told as (
+      insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data, notes)
+      select p_shard, c.parent_id, c.id, p_now, 'child', c.parent_request,
+             {schema}.child_end_v1(c.id, c.first_id, c.status, c.output, c.error),
+             {schema}.child_notes_v1(c.output_notes, c.error_notes)
+        from {schema}.run c
+       where c.shard = p_shard and c.id = any (v_children)
+         and exists (select 1 from {schema}.run parent
+                      where parent.shard = p_shard and parent.id = c.parent_id and parent.status is null
+                     offset 0)
+      on conflict (shard, run_id, id) do update
+         set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
+       where inbox.taken_seq is null
+      returning run_id
+    )
+    select array_agg(distinct t.run_id) into v_parents from told t;
+  end if;
 
   perform {schema}.hint_runs_v1('e', p_runs);
   return v_parents;

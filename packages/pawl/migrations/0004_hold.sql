@@ -126,7 +126,7 @@ begin
    where l.shard = p_shard and l.run_id = any (v_held) and l.told;
   if e_delay_ms is not null or e_due_ms is not null then
     return query
-    select e.run_id, null::boolean, e.seq, floor(extract(epoch from e.due_at) * 1000)::float8, null::float8
+    select e.run_id, null::boolean, e.seq::integer, floor(extract(epoch from e.due_at) * 1000)::float8, null::float8
       from unnest(e_runs, e_seqs, e_kinds) n (run_id, seq, kind)
      cross join lateral (
        select e.run_id, e.seq, e.due_at
@@ -331,7 +331,7 @@ begin
    where v_lost is null or i.run_id <> all (v_lost);
   if e_delay_ms is not null or e_due_ms is not null then
     return query
-    select e.run_id, null, null::boolean, e.seq, floor(extract(epoch from e.due_at) * 1000)::float8, v_now_ms,
+    select e.run_id, null, null::boolean, e.seq::integer, floor(extract(epoch from e.due_at) * 1000)::float8, v_now_ms,
            null::uuid, null, null, null, null, null::float8, null::uuid
       from unnest(e_runs, e_seqs, e_kinds) n (run_id, seq, kind)
      cross join lateral (

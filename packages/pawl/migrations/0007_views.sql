@@ -15,7 +15,7 @@ select r.id, r.workflow, r.version, r.queue, r.priority,
        coalesce(l.attempt, y.attempt, p.attempt, r.attempt) as attempt,
        coalesce(l.failures, y.failures, p.failures) as failures,
        coalesce(l.crashes, y.crashes, p.crashes) as crashes,
-       l.worker_id, w.host, w.pid, l.claimed_at, l.began_at, p.reason as park_reason, p.due_at, p.wants,
+       l.worker_id, w.host, w.pid, l.claimed_at, l.began_at, p.reason::text as park_reason, p.due_at, p.wants,
        r.created_at, r.start_at, r.expires_at, r.deadline_at,
        coalesce(r.ended_at, l.claimed_at, y.ready_at, p.parked_at) as moved_at,
        r.ended_at, r.ended_at - r.created_at as duration,
@@ -55,7 +55,7 @@ select l.run_id as run_id, r.workflow as workflow, r.version as version, r.queue
  union all
 select p.run_id as run_id, r.workflow as workflow, r.version as version, r.queue as queue,
        case p.reason when 'delayed' then 'pending' when 'retry' then 'waiting' else p.reason end as status,
-       p.reason as park_reason, p.parked_at as moved_at, p.due_at as due_at, null::uuid as worker_id, p.shard as shard
+       p.reason::text as park_reason, p.parked_at as moved_at, p.due_at as due_at, null::uuid as worker_id, p.shard as shard
   from {schema}.parked p
  cross join lateral (
    select r.workflow, r.version, r.queue from {schema}.run r where r.shard = p.shard and r.id = p.run_id offset 0) r;
@@ -73,7 +73,7 @@ select t.tag, t.run_id, r.workflow, r.version, r.queue, r.status, r.key, r.creat
 
 -- Every finished step, with how long it took.
 create view {schema}.steps as
-select e.run_id, e.seq, e.name, e.kind, e.attempt, e.began_at, e.at as ended_at, e.at - e.began_at as duration,
+select e.run_id, e.seq::integer as seq, e.name, e.kind::text as kind, e.attempt, e.began_at, e.at as ended_at, e.at - e.began_at as duration,
        case when e.kind = 'step_failed' then e.data ->> 'code' end as error_code,
        case when e.kind = 'step_failed' then e.data ->> 'message' end as error_message,
        e.data, e.notes, e.shard
@@ -83,7 +83,7 @@ select e.run_id, e.seq, e.name, e.kind, e.attempt, e.began_at, e.at as ended_at,
 -- Every finished attempt, once and for ever: how it went, when, and in whose hands. began_at is when the worker that finished
 -- it took the run: an attempt may sleep and go on elsewhere.
 create view {schema}.attempts as
-select e.run_id, e.seq, e.attempt,
+select e.run_id, e.seq::integer as seq, e.attempt,
        case e.kind when 'attempt_failed' then 'failed' when 'attempt_crashed' then 'crashed' else e.kind end as outcome,
        e.kind = 'attempt_failed'
          or e.kind = 'attempt_crashed'
@@ -104,7 +104,7 @@ select e.run_id, e.seq, e.attempt,
 -- What a run has done and been given: steps, children and signals, once they have ended. A child's id is told with its end,
 -- so its row is found by that: looked for by name, its start would cost the whole history each time.
 create view {schema}.activity_log as
-select e.run_id, e.seq,
+select e.run_id, e.seq::integer as seq,
        case e.kind when 'child_ended' then 'child' when 'signal_received' then 'signal' else 'step' end as kind,
        e.name, e.attempt, coalesce(e.began_at, c.created_at, e.at) as began_at, e.at as ended_at,
        case when e.kind <> 'signal_received' then e.at - coalesce(e.began_at, c.created_at) end as duration,
@@ -200,7 +200,7 @@ $$;
 
 -- Every fact as it was recorded, over all runs. Index: event_pkey by run, event_at by time.
 create view {schema}.events as
-select e.run_id, e.seq, e.at, {schema}.event_text_v1(e.kind, e.name, e.due_at, e.data) as what, e.kind, e.name, e.attempt,
+select e.run_id, e.seq::integer as seq, e.at, {schema}.event_text_v1(e.kind, e.name, e.due_at, e.data) as what, e.kind::text as kind, e.name, e.attempt,
        e.began_at, e.due_at, e.worker_id, e.data, e.notes, e.shard
   from {schema}.event e;
 
@@ -211,18 +211,18 @@ select r.id as run_id, 0 as seq, r.created_at as at, 'started on queue ' || r.qu
        r.shard as shard
   from {schema}.run r
  union all
-select e.run_id as run_id, e.seq as seq, e.at as at, {schema}.event_text_v1(e.kind, e.name, e.due_at, e.data) as what,
-       e.kind as kind, e.name as name, e.attempt as attempt, e.worker_id as worker_id, e.data as data, e.notes as notes,
+select e.run_id as run_id, e.seq::integer as seq, e.at as at, {schema}.event_text_v1(e.kind, e.name, e.due_at, e.data) as what,
+       e.kind::text as kind, e.name as name, e.attempt as attempt, e.worker_id as worker_id, e.data as data, e.notes as notes,
        e.shard as shard
   from {schema}.event e
  union all
-select e.run_id as run_id, e.seq as seq, e.began_at as at, 'step ' || e.name || ' began' as what,
+select e.run_id as run_id, e.seq::integer as seq, e.began_at as at, 'step ' || e.name || ' began' as what,
        'step_began'::text as kind, e.name as name, e.attempt as attempt, e.worker_id as worker_id, null::json as data,
        null::json as notes, e.shard as shard
   from {schema}.event e
  where e.kind in ('step_completed', 'step_failed', 'step_retried') and e.began_at is not null
  union all
-select e.run_id as run_id, e.seq as seq, e.began_at as at, 'a worker began to execute it'::text as what,
+select e.run_id as run_id, e.seq::integer as seq, e.began_at as at, 'a worker began to execute it'::text as what,
        'execution_began'::text as kind, null::text as name, e.attempt as attempt, e.worker_id as worker_id, null::json as data,
        null::json as notes, e.shard as shard
   from {schema}.event e
@@ -236,7 +236,7 @@ select l.run_id as run_id, null::integer as seq, l.began_at as at, 'a worker beg
 
 -- Every timer that was set: sleeps, and timeouts of waits. The fact that answers one most often follows soon.
 create view {schema}.timers as
-select e.run_id, e.seq, e.name, case when {schema}.is_timeout_v1(e.name) then 'timeout' else 'sleep' end as kind,
+select e.run_id, e.seq::integer as seq, e.name, case when {schema}.is_timeout_v1(e.name) then 'timeout' else 'sleep' end as kind,
        e.at as set_at, e.due_at as fire_at,
        case when a.kind = 'timer_fired' then 'fired'
             when a.kind is not null or r.status is not null then 'void'

@@ -16,7 +16,7 @@ as $$
 begin
   -- date_part answers a float8, which is exact to the microsecond here; extract a numeric, which took half of the time.
   return query
-  select e.seq, e.kind, e.name, e.attempt, e.data::text, e.notes::text,
+  select e.seq::integer, e.kind::text, e.name, e.attempt, e.data::text, e.notes::text,
          floor(round(date_part('epoch', e.at) * 1e6) / 1e3),
          floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3),
          floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3),
@@ -44,7 +44,7 @@ as $$
 #variable_conflict use_column
 begin
   return query
-  select p.place::integer, e.seq, e.kind, e.name, e.attempt, e.data::text, e.notes::text,
+  select p.place::integer, e.seq::integer, e.kind::text, e.name, e.attempt, e.data::text, e.notes::text,
          floor(round(date_part('epoch', e.at) * 1e6) / 1e3),
          floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3),
          floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3),
@@ -73,7 +73,7 @@ as $$
 #variable_conflict use_column
 begin
   return query
-  select r.id, r.status, r.output::text, r.output_notes::text, r.error::text, r.error_notes::text,
+  select r.id, r.status::text, r.output::text, r.output_notes::text, r.error::text, r.error_notes::text,
          case when r.continued_as is not null then {schema}.chain_end_v1(p_shard, coalesce(r.first_id, r.id)) end
     from {schema}.run r
    where r.shard = p_shard and r.id = any (p_runs);

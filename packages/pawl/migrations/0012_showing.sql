@@ -106,7 +106,7 @@ as $$
 #variable_conflict use_column
 begin
   return query
-  select i.topic::text, e.seq, e.name, e.data::text, e.notes::text, r.is_live is null
+  select i.topic::text, e.seq::integer, e.name, e.data::text, e.notes::text, r.is_live is null
     from unnest(p_runs, p_ids, p_keys) with ordinality q (run_id, id, key, place)
     left join lateral (
       select true as is_live

@@ -1,5 +1,13 @@
 create schema "pawl";
 
+create domain pawl.end_status as text constraint end_status_check CHECK ((VALUE = ANY (ARRAY['completed'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text, 'expired'::text])));
+
+create domain pawl.event_kind as text constraint event_kind_check CHECK ((VALUE = ANY (ARRAY['step_intended'::text, 'step_completed'::text, 'step_failed'::text, 'step_retried'::text, 'step_progressed'::text, 'commit_lost'::text, 'timer_set'::text, 'timer_fired'::text, 'signal_received'::text, 'child_started'::text, 'child_ended'::text, 'withdrawn'::text, 'patched'::text, 'published'::text, 'update_received'::text, 'update_answered'::text, 'stream_written'::text, 'cancel_requested'::text, 'paused'::text, 'resumed'::text, 'blocked'::text, 'attempt_failed'::text, 'attempt_crashed'::text, 'input_parsed'::text, 'rescheduled'::text, 'undo_began'::text, 'undo_retried'::text, 'undo_completed'::text, 'undo_failed'::text, 'forked'::text, 'redriven'::text, 'continued'::text, 'completed'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text, 'expired'::text])));
+
+create domain pawl.ordinal as integer constraint ordinal_check CHECK ((VALUE > 0));
+
+create domain pawl.park_reason as text constraint park_reason_check CHECK ((VALUE = ANY (ARRAY['delayed'::text, 'waiting'::text, 'retry'::text, 'paused'::text, 'blocked'::text])));
+
 create type pawl.room as (
   run_id          uuid,
   epoch           integer,
@@ -27,17 +35,15 @@ create table pawl.event (
   began_at        timestamp with time zone,
   due_at          timestamp with time zone,
   worker_id       uuid,
-  seq             integer not null,
+  seq             pawl.ordinal not null,
   attempt         integer,
   shard           smallint not null,
   format          smallint,
-  kind            text not null,
+  kind            pawl.event_kind not null,
   name            text,
   data            json,
   notes           json,
-  constraint event_pkey PRIMARY KEY (run_id, seq, shard),
-  constraint event_kind_check CHECK ((kind = ANY (ARRAY['step_intended'::text, 'step_completed'::text, 'step_failed'::text, 'step_retried'::text, 'step_progressed'::text, 'commit_lost'::text, 'timer_set'::text, 'timer_fired'::text, 'signal_received'::text, 'child_started'::text, 'child_ended'::text, 'withdrawn'::text, 'patched'::text, 'published'::text, 'update_received'::text, 'update_answered'::text, 'stream_written'::text, 'cancel_requested'::text, 'paused'::text, 'resumed'::text, 'blocked'::text, 'attempt_failed'::text, 'attempt_crashed'::text, 'input_parsed'::text, 'rescheduled'::text, 'undo_began'::text, 'undo_retried'::text, 'undo_completed'::text, 'undo_failed'::text, 'forked'::text, 'redriven'::text, 'continued'::text, 'completed'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text, 'expired'::text]))),
-  constraint event_seq_check CHECK ((seq > 0))
+  constraint event_pkey PRIMARY KEY (run_id, seq, shard)
 );
 
 create table pawl.inbox (
@@ -104,10 +110,9 @@ create table pawl.parked (
   crashes         smallint not null,
   suspicion       smallint not null,
   shard           smallint not null,
-  reason          text not null,
+  reason          pawl.park_reason not null,
   wants           text[] not null,
-  constraint parked_pkey PRIMARY KEY (run_id, shard),
-  constraint parked_reason_check CHECK ((reason = ANY (ARRAY['delayed'::text, 'waiting'::text, 'retry'::text, 'paused'::text, 'blocked'::text])))
+  constraint parked_pkey PRIMARY KEY (run_id, shard)
 ) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=2000);
 
 create table pawl.queue (
@@ -165,7 +170,7 @@ create table pawl.run (
   raw             boolean,
   workflow        text not null,
   queue           text not null,
-  status          text,
+  status          pawl.end_status,
   key             text,
   parent_request  text,
   fifo_key        text,
@@ -180,8 +185,7 @@ create table pawl.run (
   error           json,
   error_notes     json,
   constraint run_pkey PRIMARY KEY (id, shard),
-  constraint run_check CHECK (((status IS NULL) = (ended_at IS NULL))),
-  constraint run_status_check CHECK ((status = ANY (ARRAY['completed'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text, 'expired'::text])))
+  constraint run_check CHECK (((status IS NULL) = (ended_at IS NULL)))
 ) with (fillfactor=85);
 
 create table pawl.schedule (
@@ -205,7 +209,7 @@ create table pawl.stopped (
   run_id          uuid not null,
   ended_at        timestamp with time zone not null,
   shard           smallint not null,
-  status          text not null,
+  status          pawl.end_status not null,
   error_code      text collate "C",
   constraint stopped_pkey PRIMARY KEY (run_id, shard)
 );
@@ -477,9 +481,9 @@ $function$;
 
 CREATE INDEX event_at ON pawl.event USING brin (at);
 
-CREATE INDEX event_patched ON pawl.event USING btree (name, run_id) WHERE (kind = 'patched'::text);
+CREATE INDEX event_patched ON pawl.event USING btree (name, run_id) WHERE ((kind)::text = 'patched'::text);
 
-CREATE INDEX event_published ON pawl.event USING btree (run_id, pawl.published_key_v1(name) COLLATE "C", seq) WHERE (kind = ANY (ARRAY['published'::text, 'redriven'::text]));
+CREATE INDEX event_published ON pawl.event USING btree (run_id, pawl.published_key_v1(name) COLLATE "C", seq) WHERE ((kind)::text = ANY (ARRAY['published'::text, 'redriven'::text]));
 
 CREATE UNIQUE INDEX inbox_idempotency ON pawl.inbox USING btree (COALESCE(chain_id, run_id), idempotency_key, shard) WHERE (idempotency_key IS NOT NULL);
 
@@ -489,7 +493,7 @@ CREATE INDEX lease_worker ON pawl.lease USING btree (worker_id, claimed_at);
 
 CREATE INDEX parked_due ON pawl.parked USING btree (shard, due_at) WHERE (due_at IS NOT NULL);
 
-CREATE INDEX parked_reason ON pawl.parked USING btree (reason, run_id) WHERE (reason <> 'waiting'::text);
+CREATE INDEX parked_reason ON pawl.parked USING btree (reason, run_id) WHERE ((reason)::text <> 'waiting'::text);
 
 CREATE INDEX ready_claim ON pawl.ready USING btree (queue, workflow, version, suspect, priority, ready_at, uuid_send(run_id));
 
@@ -511,7 +515,7 @@ CREATE INDEX worker_unswept ON pawl.worker USING btree (id) WHERE (swept_at IS N
 
 create view pawl.activity_log as
  SELECT e.run_id,
-    e.seq,
+    (e.seq)::integer AS seq,
         CASE e.kind
             WHEN 'child_ended'::text THEN 'child'::text
             WHEN 'signal_received'::text THEN 'signal'::text
@@ -522,7 +526,7 @@ create view pawl.activity_log as
     COALESCE(e.began_at, c.created_at, e.at) AS began_at,
     e.at AS ended_at,
         CASE
-            WHEN (e.kind <> 'signal_received'::text) THEN (e.at - COALESCE(e.began_at, c.created_at))
+            WHEN ((e.kind)::text <> 'signal_received'::text) THEN (e.at - COALESCE(e.began_at, c.created_at))
             ELSE NULL::interval
         END AS duration,
     c.id AS child_id,
@@ -552,34 +556,34 @@ create view pawl.activity_log as
            FROM pawl.run c_1
           WHERE ((c_1.shard = e.shard) AND (c_1.id =
                 CASE
-                    WHEN (e.kind = 'child_ended'::text) THEN ((e.data ->> 'id'::text))::uuid
+                    WHEN ((e.kind)::text = 'child_ended'::text) THEN ((e.data ->> 'id'::text))::uuid
                     ELSE NULL::uuid
                 END))
          OFFSET 0) c ON (true))
-  WHERE ((e.kind = ANY (ARRAY['step_completed'::text, 'step_failed'::text, 'child_ended'::text, 'signal_received'::text])) AND (e.name IS NOT NULL));
+  WHERE (((e.kind)::text = ANY (ARRAY['step_completed'::text, 'step_failed'::text, 'child_ended'::text, 'signal_received'::text])) AND (e.name IS NOT NULL));
 
 create view pawl.attempts as
  SELECT e.run_id,
-    e.seq,
+    (e.seq)::integer AS seq,
     e.attempt,
         CASE e.kind
             WHEN 'attempt_failed'::text THEN 'failed'::text
             WHEN 'attempt_crashed'::text THEN 'crashed'::text
-            ELSE e.kind
+            ELSE (e.kind)::text
         END AS outcome,
-    ((e.kind = 'attempt_failed'::text) OR ((e.kind = 'attempt_crashed'::text) AND (NOT (EXISTS ( SELECT 1
+    (((e.kind)::text = 'attempt_failed'::text) OR (((e.kind)::text = 'attempt_crashed'::text) AND (NOT (EXISTS ( SELECT 1
            FROM pawl.event f
-          WHERE ((f.shard = e.shard) AND (f.run_id = e.run_id) AND (f.seq = (e.seq + 1)) AND (f.kind = 'failed'::text))
+          WHERE ((f.shard = e.shard) AND (f.run_id = e.run_id) AND ((f.seq)::integer = ((e.seq)::integer + 1)) AND ((f.kind)::text = 'failed'::text))
          OFFSET 0))))) AS will_retry,
     e.began_at,
     e.at AS ended_at,
         CASE
-            WHEN (e.kind = 'attempt_crashed'::text) THEN 'WORKER_CRASHED'::text
-            WHEN (e.kind = ANY (ARRAY['attempt_failed'::text, 'failed'::text])) THEN (e.data ->> 'code'::text)
+            WHEN ((e.kind)::text = 'attempt_crashed'::text) THEN 'WORKER_CRASHED'::text
+            WHEN ((e.kind)::text = ANY (ARRAY['attempt_failed'::text, 'failed'::text])) THEN (e.data ->> 'code'::text)
             ELSE NULL::text
         END AS error_code,
         CASE
-            WHEN (e.kind = ANY (ARRAY['attempt_failed'::text, 'failed'::text])) THEN (e.data ->> 'message'::text)
+            WHEN ((e.kind)::text = ANY (ARRAY['attempt_failed'::text, 'failed'::text])) THEN (e.data ->> 'message'::text)
             ELSE NULL::text
         END AS error_message,
     e.worker_id,
@@ -594,7 +598,7 @@ create view pawl.attempts as
            FROM pawl.worker w_1
           WHERE (w_1.id = e.worker_id)
          OFFSET 0) w ON (true))
-  WHERE ((e.kind = ANY (ARRAY['attempt_failed'::text, 'attempt_crashed'::text, 'completed'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text])) AND (e.attempt IS NOT NULL));
+  WHERE (((e.kind)::text = ANY (ARRAY['attempt_failed'::text, 'attempt_crashed'::text, 'completed'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text])) AND (e.attempt IS NOT NULL));
 
 create view pawl.dead_letters as
  SELECT s.run_id,
@@ -646,14 +650,14 @@ create view pawl.dead_letters as
            FROM pawl.worker w_1
           WHERE (w_1.id = e.worker_id)
          OFFSET 0) w ON (true))
-  WHERE (s.status = 'failed'::text);
+  WHERE ((s.status)::text = 'failed'::text);
 
 create view pawl.events as
  SELECT run_id,
-    seq,
+    (seq)::integer AS seq,
     at,
-    pawl.event_text_v1(kind, name, due_at, data) AS what,
-    kind,
+    pawl.event_text_v1((kind)::text, name, due_at, data) AS what,
+    (kind)::text AS kind,
     name,
     attempt,
     began_at,
@@ -702,9 +706,9 @@ UNION ALL
         CASE p.reason
             WHEN 'delayed'::text THEN 'pending'::text
             WHEN 'retry'::text THEN 'waiting'::text
-            ELSE p.reason
+            ELSE (p.reason)::text
         END AS status,
-    p.reason AS park_reason,
+    (p.reason)::text AS park_reason,
     p.parked_at AS moved_at,
     p.due_at,
     NULL::uuid AS worker_id,
@@ -752,7 +756,7 @@ create view pawl.patches as
                    FROM pawl.run r_1
                   WHERE ((r_1.shard = e.shard) AND (r_1.id = e.run_id))
                  OFFSET 0) r)
-          WHERE (e.kind = 'patched'::text)
+          WHERE ((e.kind)::text = 'patched'::text)
           GROUP BY e.name, r.workflow, r.version, e.shard
         ), live AS MATERIALIZED (
          SELECT v.run_id AS live_id,
@@ -787,7 +791,7 @@ create view pawl.patches as
            FROM live l
           WHERE ((l.live_workflow = u.workflow) AND (l.live_version = u.version) AND (l.live_shard = u.shard) AND (NOT (EXISTS ( SELECT 1
                    FROM pawl.event h
-                  WHERE ((h.kind = 'patched'::text) AND (h.name = u.patch) AND (h.run_id = l.live_id) AND (h.shard = u.shard))
+                  WHERE (((h.kind)::text = 'patched'::text) AND (h.name = u.patch) AND (h.run_id = l.live_id) AND (h.shard = u.shard))
                  OFFSET 0))))) o);
 
 create view pawl.published as
@@ -821,12 +825,12 @@ create view pawl.runs as
     r.queue,
     r.priority,
         CASE
-            WHEN (r.status IS NOT NULL) THEN r.status
+            WHEN (r.status IS NOT NULL) THEN (r.status)::text
             WHEN (l.run_id IS NOT NULL) THEN 'running'::text
             WHEN (y.run_id IS NOT NULL) THEN 'pending'::text
-            WHEN (p.reason = 'delayed'::text) THEN 'pending'::text
-            WHEN (p.reason = ANY (ARRAY['waiting'::text, 'retry'::text])) THEN 'waiting'::text
-            ELSE p.reason
+            WHEN ((p.reason)::text = 'delayed'::text) THEN 'pending'::text
+            WHEN ((p.reason)::text = ANY (ARRAY['waiting'::text, 'retry'::text])) THEN 'waiting'::text
+            ELSE (p.reason)::text
         END AS status,
     r.key,
     r.tags,
@@ -846,7 +850,7 @@ create view pawl.runs as
     w.pid,
     l.claimed_at,
     l.began_at,
-    p.reason AS park_reason,
+    (p.reason)::text AS park_reason,
     p.due_at,
     p.wants,
     r.created_at,
@@ -910,26 +914,26 @@ create view pawl.runs as
 
 create view pawl.steps as
  SELECT run_id,
-    seq,
+    (seq)::integer AS seq,
     name,
-    kind,
+    (kind)::text AS kind,
     attempt,
     began_at,
     at AS ended_at,
     (at - began_at) AS duration,
         CASE
-            WHEN (kind = 'step_failed'::text) THEN (data ->> 'code'::text)
+            WHEN ((kind)::text = 'step_failed'::text) THEN (data ->> 'code'::text)
             ELSE NULL::text
         END AS error_code,
         CASE
-            WHEN (kind = 'step_failed'::text) THEN (data ->> 'message'::text)
+            WHEN ((kind)::text = 'step_failed'::text) THEN (data ->> 'message'::text)
             ELSE NULL::text
         END AS error_message,
     data,
     notes,
     shard
    FROM pawl.event e
-  WHERE (kind = ANY (ARRAY['step_completed'::text, 'step_failed'::text]));
+  WHERE ((kind)::text = ANY (ARRAY['step_completed'::text, 'step_failed'::text]));
 
 create view pawl.streams as
  SELECT run_id,
@@ -987,10 +991,10 @@ create view pawl.timeline as
    FROM pawl.run r
 UNION ALL
  SELECT e.run_id,
-    e.seq,
+    (e.seq)::integer AS seq,
     e.at,
-    pawl.event_text_v1(e.kind, e.name, e.due_at, e.data) AS what,
-    e.kind,
+    pawl.event_text_v1((e.kind)::text, e.name, e.due_at, e.data) AS what,
+    (e.kind)::text AS kind,
     e.name,
     e.attempt,
     e.worker_id,
@@ -1000,7 +1004,7 @@ UNION ALL
    FROM pawl.event e
 UNION ALL
  SELECT e.run_id,
-    e.seq,
+    (e.seq)::integer AS seq,
     e.began_at AS at,
     (('step '::text || e.name) || ' began'::text) AS what,
     'step_began'::text AS kind,
@@ -1011,10 +1015,10 @@ UNION ALL
     NULL::json AS notes,
     e.shard
    FROM pawl.event e
-  WHERE ((e.kind = ANY (ARRAY['step_completed'::text, 'step_failed'::text, 'step_retried'::text])) AND (e.began_at IS NOT NULL))
+  WHERE (((e.kind)::text = ANY (ARRAY['step_completed'::text, 'step_failed'::text, 'step_retried'::text])) AND (e.began_at IS NOT NULL))
 UNION ALL
  SELECT e.run_id,
-    e.seq,
+    (e.seq)::integer AS seq,
     e.began_at AS at,
     'a worker began to execute it'::text AS what,
     'execution_began'::text AS kind,
@@ -1025,7 +1029,7 @@ UNION ALL
     NULL::json AS notes,
     e.shard
    FROM pawl.event e
-  WHERE ((e.kind <> ALL (ARRAY['step_completed'::text, 'step_failed'::text, 'step_retried'::text])) AND (e.attempt IS NOT NULL) AND (e.began_at IS NOT NULL))
+  WHERE (((e.kind)::text <> ALL (ARRAY['step_completed'::text, 'step_failed'::text, 'step_retried'::text])) AND (e.attempt IS NOT NULL) AND (e.began_at IS NOT NULL))
 UNION ALL
  SELECT l.run_id,
     NULL::integer AS seq,
@@ -1043,7 +1047,7 @@ UNION ALL
 
 create view pawl.timers as
  SELECT e.run_id,
-    e.seq,
+    (e.seq)::integer AS seq,
     e.name,
         CASE
             WHEN pawl.is_timeout_v1(e.name) THEN 'timeout'::text
@@ -1052,12 +1056,12 @@ create view pawl.timers as
     e.at AS set_at,
     e.due_at AS fire_at,
         CASE
-            WHEN (a.kind = 'timer_fired'::text) THEN 'fired'::text
+            WHEN ((a.kind)::text = 'timer_fired'::text) THEN 'fired'::text
             WHEN ((a.kind IS NOT NULL) OR (r.status IS NOT NULL)) THEN 'void'::text
             ELSE 'set'::text
         END AS status,
         CASE
-            WHEN (a.kind = 'timer_fired'::text) THEN a.at
+            WHEN ((a.kind)::text = 'timer_fired'::text) THEN a.at
             ELSE NULL::timestamp with time zone
         END AS fired_at,
     e.shard
@@ -1065,14 +1069,14 @@ create view pawl.timers as
      LEFT JOIN LATERAL ( SELECT a_1.kind,
             a_1.at
            FROM pawl.event a_1
-          WHERE ((a_1.shard = e.shard) AND (a_1.run_id = e.run_id) AND (a_1.seq > e.seq) AND (a_1.name = e.name) AND ((a_1.kind = ANY (ARRAY['timer_fired'::text, 'signal_received'::text])) OR ((a_1.kind = 'withdrawn'::text) AND ((a_1.data ->> 'family'::text) <> 'child'::text))))
+          WHERE ((a_1.shard = e.shard) AND (a_1.run_id = e.run_id) AND ((a_1.seq)::integer > (e.seq)::integer) AND (a_1.name = e.name) AND (((a_1.kind)::text = ANY (ARRAY['timer_fired'::text, 'signal_received'::text])) OR (((a_1.kind)::text = 'withdrawn'::text) AND ((a_1.data ->> 'family'::text) <> 'child'::text))))
           ORDER BY a_1.seq
          LIMIT 1) a ON (true))
      LEFT JOIN LATERAL ( SELECT r_1.status
            FROM pawl.run r_1
           WHERE ((r_1.shard = e.shard) AND (r_1.id = e.run_id))
          OFFSET 0) r ON (true))
-  WHERE (e.kind = 'timer_set'::text);
+  WHERE ((e.kind)::text = 'timer_set'::text);
 
 create view pawl.waits as
  SELECT p.run_id,
@@ -1102,7 +1106,7 @@ create view pawl.waits as
                 END AS kind,
             NULL::text AS name,
             NULL::uuid AS child_id
-          WHERE (p.reason <> 'waiting'::text)
+          WHERE ((p.reason)::text <> 'waiting'::text)
         UNION ALL
          SELECT
                 CASE
@@ -1111,19 +1115,19 @@ create view pawl.waits as
                 END AS kind,
             NULL::text AS name,
             NULL::uuid AS child_id
-          WHERE ((p.reason = 'waiting'::text) AND (p.due_at IS NOT NULL))
+          WHERE (((p.reason)::text = 'waiting'::text) AND (p.due_at IS NOT NULL))
         UNION ALL
          SELECT 'signal'::text AS kind,
             substr(t.topic, 8) AS name,
             NULL::uuid AS child_id
            FROM unnest(p.wants) t(topic)
-          WHERE ((p.reason = 'waiting'::text) AND (t.topic ~~ 'signal:%'::text))
+          WHERE (((p.reason)::text = 'waiting'::text) AND (t.topic ~~ 'signal:%'::text))
         UNION ALL
          SELECT 'update'::text AS kind,
             substr(t.topic, 8) AS name,
             NULL::uuid AS child_id
            FROM unnest(p.wants) t(topic)
-          WHERE ((p.reason = 'waiting'::text) AND (t.topic ~~ 'update:%'::text))
+          WHERE (((p.reason)::text = 'waiting'::text) AND (t.topic ~~ 'update:%'::text))
         UNION ALL
          SELECT 'child'::text AS kind,
             k.workflow AS name,
@@ -1133,7 +1137,7 @@ create view pawl.waits as
                    FROM pawl.run k_1
                   WHERE ((k_1.parent_id = p.run_id) AND (k_1.shard = p.shard) AND (k_1.status IS NULL))
                  OFFSET 0) k
-          WHERE ((p.reason = 'waiting'::text) AND ('child'::text = ANY (p.wants)))) c);
+          WHERE (((p.reason)::text = 'waiting'::text) AND ('child'::text = ANY (p.wants)))) c);
 
 create view pawl.workers as
  SELECT w.id,
@@ -2061,6 +2065,8 @@ create function pawl.finish_runs_v1(p_shard smallint, p_now timestamp with time 
  LANGUAGE plpgsql
 AS $function$
 declare
+  v_stopped uuid[];
+  v_children uuid[];
   v_parents uuid[];
 begin
   with target as materialized (
@@ -2078,30 +2084,36 @@ begin
            error = t.error::json, error_notes = t.error_notes::json, ended_at = p_now, epoch = t.epoch, attempt = t.attempt
       from target t
      where r.ctid = t.place
-    returning r.id, r.first_id, r.continued_as, r.parent_id, r.parent_request, r.status, r.output, r.output_notes, r.error,
-              r.error_notes
-  ), stopped as (
-    insert into "pawl".stopped (shard, run_id, ended_at, status, error_code)
-    select p_shard, d.id, p_now, d.status, left(d.error ->> 'code', 255)
-      from done d
-     where d.status <> 'completed'
-  ), told as (
-    insert into "pawl".inbox (shard, run_id, id, sent_at, topic, name, data, notes)
-    select p_shard, d.parent_id, d.id, p_now, 'child', d.parent_request,
-           "pawl".child_end_v1(d.id, d.first_id, d.status, d.output, d.error),
-           "pawl".child_notes_v1(d.output_notes, d.error_notes)
-      from done d
-     where d.parent_id is not null and d.continued_as is null
-       and exists (select 1 from "pawl".run parent
-                    where parent.shard = p_shard and parent.id = d.parent_id and parent.status is null
-                   offset 0)
-       and d.parent_id <> all (p_runs)
-    on conflict (shard, run_id, id) do update
-       set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
-     where inbox.taken_seq is null
-    returning run_id
+    returning r.id, r.status, r.parent_id is not null and r.continued_as is null and r.parent_id <> all (p_runs) as is_child
   )
-  select array_agg(distinct t.run_id) into v_parents from told t;
+  select array_agg(d.id) filter (where d.status <> 'completed'), array_agg(d.id) filter (where d.is_child)
+    into v_stopped, v_children
+    from done d;
+
+  if v_stopped is not null then
+    insert into "pawl".stopped (shard, run_id, ended_at, status, error_code)
+    select p_shard, r.id, p_now, r.status, left(r.error ->> 'code', 255)
+      from "pawl".run r
+     where r.shard = p_shard and r.id = any (v_stopped);
+  end if;
+  if v_children is not null then
+    with told as (
+      insert into "pawl".inbox (shard, run_id, id, sent_at, topic, name, data, notes)
+      select p_shard, c.parent_id, c.id, p_now, 'child', c.parent_request,
+             "pawl".child_end_v1(c.id, c.first_id, c.status, c.output, c.error),
+             "pawl".child_notes_v1(c.output_notes, c.error_notes)
+        from "pawl".run c
+       where c.shard = p_shard and c.id = any (v_children)
+         and exists (select 1 from "pawl".run parent
+                      where parent.shard = p_shard and parent.id = c.parent_id and parent.status is null
+                     offset 0)
+      on conflict (shard, run_id, id) do update
+         set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
+       where inbox.taken_seq is null
+      returning run_id
+    )
+    select array_agg(distinct t.run_id) into v_parents from told t;
+  end if;
 
   perform "pawl".hint_runs_v1('e', p_runs);
   return v_parents;
@@ -2612,7 +2624,7 @@ AS $function$
 begin
   -- date_part answers a float8, which is exact to the microsecond here; extract a numeric, which took half of the time.
   return query
-  select e.seq, e.kind, e.name, e.attempt, e.data::text, e.notes::text,
+  select e.seq::integer, e.kind::text, e.name, e.attempt, e.data::text, e.notes::text,
          floor(round(date_part('epoch', e.at) * 1e6) / 1e3),
          floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3),
          floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3),
@@ -2638,7 +2650,7 @@ AS $function$
 #variable_conflict use_column
 begin
   return query
-  select p.place::integer, e.seq, e.kind, e.name, e.attempt, e.data::text, e.notes::text,
+  select p.place::integer, e.seq::integer, e.kind::text, e.name, e.attempt, e.data::text, e.notes::text,
          floor(round(date_part('epoch', e.at) * 1e6) / 1e3),
          floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3),
          floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3),
@@ -2996,7 +3008,7 @@ begin
    where v_lost is null or i.run_id <> all (v_lost);
   if e_delay_ms is not null or e_due_ms is not null then
     return query
-    select e.run_id, null, null::boolean, e.seq, floor(extract(epoch from e.due_at) * 1000)::float8, v_now_ms,
+    select e.run_id, null, null::boolean, e.seq::integer, floor(extract(epoch from e.due_at) * 1000)::float8, v_now_ms,
            null::uuid, null, null, null, null, null::float8, null::uuid
       from unnest(e_runs, e_seqs, e_kinds) n (run_id, seq, kind)
      cross join lateral (
@@ -3178,7 +3190,7 @@ AS $function$
 #variable_conflict use_column
 begin
   return query
-  select i.topic::text, e.seq, e.name, e.data::text, e.notes::text, r.is_live is null
+  select i.topic::text, e.seq::integer, e.name, e.data::text, e.notes::text, r.is_live is null
     from unnest(p_runs, p_ids, p_keys) with ordinality q (run_id, id, key, place)
     left join lateral (
       select true as is_live
@@ -3252,7 +3264,7 @@ AS $function$
 #variable_conflict use_column
 begin
   return query
-  select r.id, r.status, r.output::text, r.output_notes::text, r.error::text, r.error_notes::text,
+  select r.id, r.status::text, r.output::text, r.output_notes::text, r.error::text, r.error_notes::text,
          case when r.continued_as is not null then "pawl".chain_end_v1(p_shard, coalesce(r.first_id, r.id)) end
     from "pawl".run r
    where r.shard = p_shard and r.id = any (p_runs);
@@ -3379,7 +3391,7 @@ begin
    where l.shard = p_shard and l.run_id = any (v_held) and l.told;
   if e_delay_ms is not null or e_due_ms is not null then
     return query
-    select e.run_id, null::boolean, e.seq, floor(extract(epoch from e.due_at) * 1000)::float8, null::float8
+    select e.run_id, null::boolean, e.seq::integer, floor(extract(epoch from e.due_at) * 1000)::float8, null::float8
       from unnest(e_runs, e_seqs, e_kinds) n (run_id, seq, kind)
      cross join lateral (
        select e.run_id, e.seq, e.due_at

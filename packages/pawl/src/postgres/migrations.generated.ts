@@ -25,6 +25,18 @@ export const migrations: readonly Migration[] = [
 -- first, a small or unknown table let the planner take an index that reads the whole shard.
 -- Names that are looked up have the collation "C": no index breaks when the operating system changes its locales.
 
+-- What a column of a hot table may hold is said by its type. A check of the table would be read from its text anew by every
+-- statement that writes to it: the kinds of events alone took half of the time of an append.
+create domain {schema}.ordinal as integer check (value > 0);
+create domain {schema}.end_status as text check (value in ('completed', 'failed', 'cancelled', 'timed_out', 'expired'));
+create domain {schema}.park_reason as text check (value in ('delayed', 'waiting', 'retry', 'paused', 'blocked'));
+create domain {schema}.event_kind as text
+  check (value in ('step_intended', 'step_completed', 'step_failed', 'step_retried', 'step_progressed', 'commit_lost',
+    'timer_set', 'timer_fired', 'signal_received', 'child_started', 'child_ended', 'withdrawn', 'patched', 'published', 'update_received',
+    'update_answered', 'stream_written', 'cancel_requested', 'paused', 'resumed', 'blocked', 'attempt_failed',
+    'attempt_crashed', 'input_parsed', 'rescheduled', 'undo_began', 'undo_retried', 'undo_completed', 'undo_failed',
+    'forked', 'redriven', 'continued', 'completed', 'failed', 'cancelled', 'timed_out', 'expired'));
+
 create table {schema}.run (
   id              uuid        not null,
   parent_id       uuid,
@@ -47,7 +59,7 @@ create table {schema}.run (
   raw             boolean,                         -- true: its input has not been parsed by its workflow yet
   workflow        text        not null,
   queue           text        not null,
-  status          text,                            -- how it ended; null while it lives
+  status          {schema}.end_status,             -- how it ended; null while it lives
   key             text,
   parent_request  text,
   fifo_key        text,
@@ -62,7 +74,6 @@ create table {schema}.run (
   error           json,
   error_notes     json,
   primary key (id, shard),
-  check (status in ('completed', 'failed', 'cancelled', 'timed_out', 'expired')),
   check ((status is null) = (ended_at is null))
 ) with (fillfactor = 85);
 
@@ -76,7 +87,7 @@ create table {schema}.stopped (
   run_id          uuid        not null,
   ended_at        timestamptz not null,
   shard           smallint    not null,
-  status          text        not null,
+  status          {schema}.end_status not null,
   error_code      text        collate "C",
   primary key (run_id, shard)
 );
@@ -172,10 +183,9 @@ create table {schema}.parked (
   crashes         smallint    not null,
   suspicion       smallint    not null,
   shard           smallint    not null,
-  reason          text        not null,
+  reason          {schema}.park_reason not null,
   wants           text[]      not null,
-  primary key (run_id, shard),
-  check (reason in ('delayed', 'waiting', 'retry', 'paused', 'blocked'))
+  primary key (run_id, shard)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 
 -- Serves: list_runs, by the statuses that few runs have.
@@ -190,21 +200,15 @@ create table {schema}.event (
   began_at        timestamptz,
   due_at          timestamptz,
   worker_id       uuid,
-  seq             integer     not null,
+  seq             {schema}.ordinal not null,
   attempt         integer,
   shard           smallint    not null,
   format          smallint,                        -- what its kind and data mean; null: 1, the first
-  kind            text        not null,
+  kind            {schema}.event_kind not null,
   name            text,
   data            json,
   notes           json,
-  primary key (run_id, seq, shard),
-  check (seq > 0),
-  check (kind in ('step_intended', 'step_completed', 'step_failed', 'step_retried', 'step_progressed', 'commit_lost',
-    'timer_set', 'timer_fired', 'signal_received', 'child_started', 'child_ended', 'withdrawn', 'patched', 'published', 'update_received',
-    'update_answered', 'stream_written', 'cancel_requested', 'paused', 'resumed', 'blocked', 'attempt_failed',
-    'attempt_crashed', 'input_parsed', 'rescheduled', 'undo_began', 'undo_retried', 'undo_completed', 'undo_failed',
-    'forked', 'redriven', 'continued', 'completed', 'failed', 'cancelled', 'timed_out', 'expired'))
+  primary key (run_id, seq, shard)
 );
 
 -- Serves: what happened lately, over all runs.
@@ -804,6 +808,8 @@ returns uuid[]
 language plpgsql
 as $$
 declare
+  v_stopped uuid[];
+  v_children uuid[];
   v_parents uuid[];
 begin
   with target as materialized (
@@ -821,30 +827,36 @@ begin
            error = t.error::json, error_notes = t.error_notes::json, ended_at = p_now, epoch = t.epoch, attempt = t.attempt
       from target t
      where r.ctid = t.place
-    returning r.id, r.first_id, r.continued_as, r.parent_id, r.parent_request, r.status, r.output, r.output_notes, r.error,
-              r.error_notes
-  ), stopped as (
-    insert into {schema}.stopped (shard, run_id, ended_at, status, error_code)
-    select p_shard, d.id, p_now, d.status, left(d.error ->> 'code', 255)
-      from done d
-     where d.status <> 'completed'
-  ), told as (
-    insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data, notes)
-    select p_shard, d.parent_id, d.id, p_now, 'child', d.parent_request,
-           {schema}.child_end_v1(d.id, d.first_id, d.status, d.output, d.error),
-           {schema}.child_notes_v1(d.output_notes, d.error_notes)
-      from done d
-     where d.parent_id is not null and d.continued_as is null
-       and exists (select 1 from {schema}.run parent
-                    where parent.shard = p_shard and parent.id = d.parent_id and parent.status is null
-                   offset 0)
-       and d.parent_id <> all (p_runs)
-    on conflict (shard, run_id, id) do update
-       set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
-     where inbox.taken_seq is null
-    returning run_id
+    returning r.id, r.status, r.parent_id is not null and r.continued_as is null and r.parent_id <> all (p_runs) as is_child
   )
-  select array_agg(distinct t.run_id) into v_parents from told t;
+  select array_agg(d.id) filter (where d.status <> 'completed'), array_agg(d.id) filter (where d.is_child)
+    into v_stopped, v_children
+    from done d;
+
+  if v_stopped is not null then
+    insert into {schema}.stopped (shard, run_id, ended_at, status, error_code)
+    select p_shard, r.id, p_now, r.status, left(r.error ->> 'code', 255)
+      from {schema}.run r
+     where r.shard = p_shard and r.id = any (v_stopped);
+  end if;
+  if v_children is not null then
+    with told as (
+      insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data, notes)
+      select p_shard, c.parent_id, c.id, p_now, 'child', c.parent_request,
+             {schema}.child_end_v1(c.id, c.first_id, c.status, c.output, c.error),
+             {schema}.child_notes_v1(c.output_notes, c.error_notes)
+        from {schema}.run c
+       where c.shard = p_shard and c.id = any (v_children)
+         and exists (select 1 from {schema}.run parent
+                      where parent.shard = p_shard and parent.id = c.parent_id and parent.status is null
+                     offset 0)
+      on conflict (shard, run_id, id) do update
+         set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
+       where inbox.taken_seq is null
+      returning run_id
+    )
+    select array_agg(distinct t.run_id) into v_parents from told t;
+  end if;
 
   perform {schema}.hint_runs_v1('e', p_runs);
   return v_parents;
@@ -1306,7 +1318,7 @@ begin
    where l.shard = p_shard and l.run_id = any (v_held) and l.told;
   if e_delay_ms is not null or e_due_ms is not null then
     return query
-    select e.run_id, null::boolean, e.seq, floor(extract(epoch from e.due_at) * 1000)::float8, null::float8
+    select e.run_id, null::boolean, e.seq::integer, floor(extract(epoch from e.due_at) * 1000)::float8, null::float8
       from unnest(e_runs, e_seqs, e_kinds) n (run_id, seq, kind)
      cross join lateral (
        select e.run_id, e.seq, e.due_at
@@ -1511,7 +1523,7 @@ begin
    where v_lost is null or i.run_id <> all (v_lost);
   if e_delay_ms is not null or e_due_ms is not null then
     return query
-    select e.run_id, null, null::boolean, e.seq, floor(extract(epoch from e.due_at) * 1000)::float8, v_now_ms,
+    select e.run_id, null, null::boolean, e.seq::integer, floor(extract(epoch from e.due_at) * 1000)::float8, v_now_ms,
            null::uuid, null, null, null, null, null::float8, null::uuid
       from unnest(e_runs, e_seqs, e_kinds) n (run_id, seq, kind)
      cross join lateral (
@@ -2432,7 +2444,7 @@ select r.id, r.workflow, r.version, r.queue, r.priority,
        coalesce(l.attempt, y.attempt, p.attempt, r.attempt) as attempt,
        coalesce(l.failures, y.failures, p.failures) as failures,
        coalesce(l.crashes, y.crashes, p.crashes) as crashes,
-       l.worker_id, w.host, w.pid, l.claimed_at, l.began_at, p.reason as park_reason, p.due_at, p.wants,
+       l.worker_id, w.host, w.pid, l.claimed_at, l.began_at, p.reason::text as park_reason, p.due_at, p.wants,
        r.created_at, r.start_at, r.expires_at, r.deadline_at,
        coalesce(r.ended_at, l.claimed_at, y.ready_at, p.parked_at) as moved_at,
        r.ended_at, r.ended_at - r.created_at as duration,
@@ -2472,7 +2484,7 @@ select l.run_id as run_id, r.workflow as workflow, r.version as version, r.queue
  union all
 select p.run_id as run_id, r.workflow as workflow, r.version as version, r.queue as queue,
        case p.reason when 'delayed' then 'pending' when 'retry' then 'waiting' else p.reason end as status,
-       p.reason as park_reason, p.parked_at as moved_at, p.due_at as due_at, null::uuid as worker_id, p.shard as shard
+       p.reason::text as park_reason, p.parked_at as moved_at, p.due_at as due_at, null::uuid as worker_id, p.shard as shard
   from {schema}.parked p
  cross join lateral (
    select r.workflow, r.version, r.queue from {schema}.run r where r.shard = p.shard and r.id = p.run_id offset 0) r;
@@ -2490,7 +2502,7 @@ select t.tag, t.run_id, r.workflow, r.version, r.queue, r.status, r.key, r.creat
 
 -- Every finished step, with how long it took.
 create view {schema}.steps as
-select e.run_id, e.seq, e.name, e.kind, e.attempt, e.began_at, e.at as ended_at, e.at - e.began_at as duration,
+select e.run_id, e.seq::integer as seq, e.name, e.kind::text as kind, e.attempt, e.began_at, e.at as ended_at, e.at - e.began_at as duration,
        case when e.kind = 'step_failed' then e.data ->> 'code' end as error_code,
        case when e.kind = 'step_failed' then e.data ->> 'message' end as error_message,
        e.data, e.notes, e.shard
@@ -2500,7 +2512,7 @@ select e.run_id, e.seq, e.name, e.kind, e.attempt, e.began_at, e.at as ended_at,
 -- Every finished attempt, once and for ever: how it went, when, and in whose hands. began_at is when the worker that finished
 -- it took the run: an attempt may sleep and go on elsewhere.
 create view {schema}.attempts as
-select e.run_id, e.seq, e.attempt,
+select e.run_id, e.seq::integer as seq, e.attempt,
        case e.kind when 'attempt_failed' then 'failed' when 'attempt_crashed' then 'crashed' else e.kind end as outcome,
        e.kind = 'attempt_failed'
          or e.kind = 'attempt_crashed'
@@ -2521,7 +2533,7 @@ select e.run_id, e.seq, e.attempt,
 -- What a run has done and been given: steps, children and signals, once they have ended. A child's id is told with its end,
 -- so its row is found by that: looked for by name, its start would cost the whole history each time.
 create view {schema}.activity_log as
-select e.run_id, e.seq,
+select e.run_id, e.seq::integer as seq,
        case e.kind when 'child_ended' then 'child' when 'signal_received' then 'signal' else 'step' end as kind,
        e.name, e.attempt, coalesce(e.began_at, c.created_at, e.at) as began_at, e.at as ended_at,
        case when e.kind <> 'signal_received' then e.at - coalesce(e.began_at, c.created_at) end as duration,
@@ -2617,7 +2629,7 @@ $$;
 
 -- Every fact as it was recorded, over all runs. Index: event_pkey by run, event_at by time.
 create view {schema}.events as
-select e.run_id, e.seq, e.at, {schema}.event_text_v1(e.kind, e.name, e.due_at, e.data) as what, e.kind, e.name, e.attempt,
+select e.run_id, e.seq::integer as seq, e.at, {schema}.event_text_v1(e.kind, e.name, e.due_at, e.data) as what, e.kind::text as kind, e.name, e.attempt,
        e.began_at, e.due_at, e.worker_id, e.data, e.notes, e.shard
   from {schema}.event e;
 
@@ -2628,18 +2640,18 @@ select r.id as run_id, 0 as seq, r.created_at as at, 'started on queue ' || r.qu
        r.shard as shard
   from {schema}.run r
  union all
-select e.run_id as run_id, e.seq as seq, e.at as at, {schema}.event_text_v1(e.kind, e.name, e.due_at, e.data) as what,
-       e.kind as kind, e.name as name, e.attempt as attempt, e.worker_id as worker_id, e.data as data, e.notes as notes,
+select e.run_id as run_id, e.seq::integer as seq, e.at as at, {schema}.event_text_v1(e.kind, e.name, e.due_at, e.data) as what,
+       e.kind::text as kind, e.name as name, e.attempt as attempt, e.worker_id as worker_id, e.data as data, e.notes as notes,
        e.shard as shard
   from {schema}.event e
  union all
-select e.run_id as run_id, e.seq as seq, e.began_at as at, 'step ' || e.name || ' began' as what,
+select e.run_id as run_id, e.seq::integer as seq, e.began_at as at, 'step ' || e.name || ' began' as what,
        'step_began'::text as kind, e.name as name, e.attempt as attempt, e.worker_id as worker_id, null::json as data,
        null::json as notes, e.shard as shard
   from {schema}.event e
  where e.kind in ('step_completed', 'step_failed', 'step_retried') and e.began_at is not null
  union all
-select e.run_id as run_id, e.seq as seq, e.began_at as at, 'a worker began to execute it'::text as what,
+select e.run_id as run_id, e.seq::integer as seq, e.began_at as at, 'a worker began to execute it'::text as what,
        'execution_began'::text as kind, null::text as name, e.attempt as attempt, e.worker_id as worker_id, null::json as data,
        null::json as notes, e.shard as shard
   from {schema}.event e
@@ -2653,7 +2665,7 @@ select l.run_id as run_id, null::integer as seq, l.began_at as at, 'a worker beg
 
 -- Every timer that was set: sleeps, and timeouts of waits. The fact that answers one most often follows soon.
 create view {schema}.timers as
-select e.run_id, e.seq, e.name, case when {schema}.is_timeout_v1(e.name) then 'timeout' else 'sleep' end as kind,
+select e.run_id, e.seq::integer as seq, e.name, case when {schema}.is_timeout_v1(e.name) then 'timeout' else 'sleep' end as kind,
        e.at as set_at, e.due_at as fire_at,
        case when a.kind = 'timer_fired' then 'fired'
             when a.kind is not null or r.status is not null then 'void'
@@ -2907,7 +2919,7 @@ as $$
 begin
   -- date_part answers a float8, which is exact to the microsecond here; extract a numeric, which took half of the time.
   return query
-  select e.seq, e.kind, e.name, e.attempt, e.data::text, e.notes::text,
+  select e.seq::integer, e.kind::text, e.name, e.attempt, e.data::text, e.notes::text,
          floor(round(date_part('epoch', e.at) * 1e6) / 1e3),
          floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3),
          floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3),
@@ -2935,7 +2947,7 @@ as $$
 #variable_conflict use_column
 begin
   return query
-  select p.place::integer, e.seq, e.kind, e.name, e.attempt, e.data::text, e.notes::text,
+  select p.place::integer, e.seq::integer, e.kind::text, e.name, e.attempt, e.data::text, e.notes::text,
          floor(round(date_part('epoch', e.at) * 1e6) / 1e3),
          floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3),
          floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3),
@@ -2964,7 +2976,7 @@ as $$
 #variable_conflict use_column
 begin
   return query
-  select r.id, r.status, r.output::text, r.output_notes::text, r.error::text, r.error_notes::text,
+  select r.id, r.status::text, r.output::text, r.output_notes::text, r.error::text, r.error_notes::text,
          case when r.continued_as is not null then {schema}.chain_end_v1(p_shard, coalesce(r.first_id, r.id)) end
     from {schema}.run r
    where r.shard = p_shard and r.id = any (p_runs);
@@ -4177,7 +4189,7 @@ as $$
 #variable_conflict use_column
 begin
   return query
-  select i.topic::text, e.seq, e.name, e.data::text, e.notes::text, r.is_live is null
+  select i.topic::text, e.seq::integer, e.name, e.data::text, e.notes::text, r.is_live is null
     from unnest(p_runs, p_ids, p_keys) with ordinality q (run_id, id, key, place)
     left join lateral (
       select true as is_live

@@ -130,7 +130,7 @@ test.for([
     const run = await pawl.start(before);
     await eventually(() => run.status()).toBe("waiting");
     await worker.stop();
-    await pool.query(`alter table ${schema}.event drop constraint event_kind_check`);
+    await pool.query(`alter domain ${schema}.event_kind drop constraint event_kind_check`);
     await pool.query(sql.replace("{schema}", schema), [run.id]);
     const again = await work(pawl, { workflows: [before], queues: [queue] });
     await run.signal("pay");

@@ -7,7 +7,7 @@ import type { SchemaName } from "../../src/postgres/schema-name.ts";
  */
 export async function dumpSchema(pool: pg.Pool, schema: SchemaName): Promise<string> {
   const parts: string[] = [`create schema ${schema.quoted};`];
-  for (const query of [types, tables, functionsIn("others"), indexes, views, functionsIn("nothing")]) {
+  for (const query of [domains, types, tables, functionsIn("others"), indexes, views, functionsIn("nothing")]) {
     const { rows } = await pool.query<{ sql: string }>(query, [schema.name]);
     parts.push(...rows.map(({ sql }) => `${withoutOnlyName(sql.trim())};`));
   }
@@ -35,6 +35,16 @@ const columnsOf = (relation: string): string => `
     left join pg_collation c on c.oid = a.attcollation
     left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
    where a.attrelid = ${relation} and a.attnum > 0 and not a.attisdropped`;
+
+const domains = `
+  select format('create domain %I.%I as %s', n.nspname, t.typname, format_type(t.typbasetype, t.typtypmod))
+         || (select string_agg(' constraint ' || quote_ident(k.conname) || ' ' || pg_get_constraintdef(k.oid), ''
+                      order by k.conname collate "C")
+               from pg_constraint k
+              where k.contypid = t.oid) as sql
+    from pg_type t join pg_namespace n on n.oid = t.typnamespace
+   where n.nspname = $1 and t.typtype = 'd'
+   order by t.typname collate "C"`;
 
 const types = `
   select format(E'create type %I.%I as (\\n%s\\n)', n.nspname, r.relname, (${columnsOf("r.oid")})) as sql
