@@ -55,13 +55,16 @@ function unreadable(fault: string): PawlError {
   );
 }
 
+/** How JSON writes NUL and half a surrogate pair; a text that merely looks like it only costs some time. */
+const writtenNul = String.raw`\u0000`;
+const writtenSurrogate = String.raw`\ud`;
+
 /** Null: it is not plain JSON, or not acceptable. Which of them, and why, is left to the slow way. */
 function encodePlain(value: unknown, most: number): Payload | null {
   try {
     if (leftAfter(value, 0, most) < 0) return null;
     const json = JSON.stringify(value);
-    // How JSON writes NUL and half a surrogate pair; a text that merely looks like it only costs some time.
-    if (json.includes(String.raw`\u0000`) || json.includes(String.raw`\ud`)) return null;
+    if (json.includes(writtenNul) || json.includes(writtenSurrogate)) return null;
     return fits(json, most) ? { json, notes: null } : null;
   } catch {
     // A getter or a proxy threw: the slow way says where.

@@ -7,6 +7,11 @@ export function column<Item>(items: readonly Item[], pick: (item: Item) => Value
   return arrayOf(items.map(pick));
 }
 
+/** The same for ids, numbers and words of ours, which Postgres reads as they are. */
+export function bareColumn<Item>(items: readonly Item[], pick: (item: Item) => string | number): string {
+  return `{${items.map(pick).join(",")}}`;
+}
+
 /** The same for a value that most items lack: null for the whole column when all do. */
 export function sparseColumn<Item>(
   items: readonly Item[],

@@ -21,17 +21,15 @@ class OneBell implements Bell {
   }
 
   ring(): void {
-    this.#isRung = true;
-    this.#wake?.(true);
+    if (this.#wake === null) this.#isRung = true;
+    else this.#wake(true);
   }
 
-  async wait(ms?: number): Promise<boolean> {
-    const rung = this.#isRung || (await this.#waitOnce(ms));
-    this.#isRung = false;
-    return rung;
-  }
-
-  #waitOnce(ms: number | undefined): Promise<boolean> {
+  wait(ms?: number): Promise<boolean> {
+    if (this.#isRung) {
+      this.#isRung = false;
+      return Promise.resolve(true);
+    }
     return new Promise((resolve) => {
       const cancel = ms === undefined ? null : this.#timers.after(ms, () => this.#wake?.(false));
       this.#wake = (rung) => {

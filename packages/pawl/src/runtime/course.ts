@@ -30,7 +30,7 @@ import { Lost } from "./holding.ts";
 import { stopError, stopOf } from "./orders.ts";
 import { createPatches, type Patches } from "./patches.ts";
 import { enterBranch, isLost } from "./race.ts";
-import { createRequest, requestOf, type Branch, type Request, type RequestTerms } from "./request.ts";
+import { createRequest, rejectRequest, requestOf, type Branch, type Request, type RequestTerms } from "./request.ts";
 import { createRequests } from "./requests.ts";
 import { createRunLog, unwatched } from "./run-log.ts";
 import { createScope } from "./scope.ts";
@@ -92,6 +92,8 @@ export class Course {
   /** The count of moves with which the run was parked; null where it is not known how it was parked. */
   #movesAtPark: number | null = null;
   #outcome: Outcome | null = null;
+  /** Made once: there is a record for every step. */
+  #recorded: ((events: readonly RunEvent[]) => null) | null = null;
 
   constructor(parts: CourseParts) {
     this.#parts = parts;
@@ -131,16 +133,22 @@ export class Course {
   }
 
   async #go(isFirst: boolean): Promise<Outcome> {
-    const { holding, settle } = this.#parts;
+    const { holding, settle, steps } = this.#parts;
+    let mayStir = true;
+    let movesAtRest = this.#moves;
     if (isFirst) {
       const begun = this.#begun();
       this.#outcome = begun instanceof Promise ? await begun : begun;
     }
     while (this.#outcome === null) {
-      await settle();
+      // Where steps run, what others of them bring in this turn goes along.
+      if (mayStir || this.#moves !== movesAtRest || steps.size() > 0) await settle();
+      movesAtRest = this.#moves;
       holding.assertHeld();
       const next = this.#advance();
       this.#outcome = next instanceof Promise ? await next : next;
+      // Code that was given nothing, and has done nothing while something was awaited, still rests.
+      mayStir = !(next instanceof Promise);
     }
     return this.#outcome;
   }
@@ -280,7 +288,7 @@ export class Course {
     let areAnswered = false;
     for (const request of this.#requests.all()) {
       if (request.family !== "update") continue;
-      if (request.state === "answering" || this.#delivery.hasAnswer(request)) areAnswered = true;
+      if (request.state === "answering" || this.#delivery.hasAnswer(request.id)) areAnswered = true;
       else this.#requests.settle(request);
     }
     return areAnswered;
@@ -308,7 +316,7 @@ export class Course {
     if (isLost(branch)) return Promise.reject(withdrawnError(terms));
     const request = createRequest(terms);
     enterBranch(request, branch);
-    for (const mark of this.#delivery.ask(request)) {
+    for (const mark of this.#delivery.ask(request.id)) {
       if (mark.kind === "timer_set" && "dueAt" in request) request.dueAt = mark.dueAt;
       if (mark.kind === "child_started" && request.family === "child") request.childId = idOfChild(mark.data);
       if (mark.kind === "paused" && request.family === "pause") request.pausedSeq = mark.seq;
@@ -337,12 +345,12 @@ export class Course {
     branch.isLost = true;
     for (const request of branch.open) {
       const isBegun = request.state === "issued" && leavesMark(request);
-      const isKnown = this.#delivery.isWithdrawn(request) || this.#delivery.hasAnswer(request);
+      const isKnown = this.#delivery.isWithdrawn(request.id) || this.#delivery.hasAnswer(request.id);
       if (isBegun && !isKnown) this.#withdrawn.push(request);
       const error = withdrawnError(request);
       this.#requests.settle(request);
       if (request.family === "step") this.#parts.steps.withdraw(request.key, error);
-      request.reject(error);
+      rejectRequest(request, error);
     }
   }
 
@@ -420,7 +428,7 @@ export class Course {
       try {
         const answer = readAnswer(request, event, placeOfEvent(claimed.runId, event), payloads);
         this.#failures.given(event, answer.kind === "failure" ? answer.error : null);
-        if (answer.kind === "failure") request.reject(answer.error);
+        if (answer.kind === "failure") rejectRequest(request, answer.error);
         else request.resolve(answer.value);
       } catch (error) {
         return this.#ending.blockUnreadable(error);
@@ -478,10 +486,10 @@ export class Course {
     steps.refuse(this.#refusal);
     for (const request of this.#requests.all()) {
       const hasBegun =
-        request.family === "step" && (request.state !== "held" || this.#delivery.hasAnswer(request));
+        request.family === "step" && (request.state !== "held" || this.#delivery.hasAnswer(request.id));
       if (hasBegun) continue;
       this.#requests.settle(request);
-      request.reject(this.#refusal);
+      rejectRequest(request, this.#refusal);
     }
   }
 
@@ -591,9 +599,12 @@ export class Course {
     return this.#parts.orders.isPaused() || this.#requests.isPaused();
   }
 
-  async #record(): Promise<null> {
-    this.#absorb(await this.#parts.holding.record());
-    return null;
+  #record(): Promise<null> {
+    this.#recorded ??= (events) => {
+      this.#absorb(events);
+      return null;
+    };
+    return this.#parts.holding.record().then(this.#recorded);
   }
 
   #absorb(events: readonly RunEvent[]): void {
@@ -611,21 +622,25 @@ export class Course {
   }
 
   /** A step runs, or the code does: waits until something happens, or is due. Code that does not heed a stop is given up. */
-  async #rest(): Promise<Outcome | null> {
-    const { bell, holding, orders, steps, log, watch } = this.#parts;
+  #rest(): Promise<Outcome | null> {
+    const { bell, orders, steps, watch } = this.#parts;
     if (watch !== undefined && steps.size() === 0 && this.#codeEnd === null)
       watch.strayed(this.#place(), this.#lastGiven);
-    if (orders.stop !== null || orders.isUndoing) {
-      if (await bell.wait(patienceMs)) return null;
-      holding.assertHeld();
-      log.warn("The run was told to stop, and ends without its code.", { steps: steps.running() });
-      return this.#ending.giveUp();
-    }
+    if (orders.stop !== null || orders.isUndoing) return this.#restPatiently();
     const dueAt = earliest(this.#isHalted() ? null : this.#agenda.nextDueAt(), this.#deadlineAt());
-    if (dueAt === null) {
-      await bell.wait();
-      return null;
-    }
+    return dueAt === null ? bell.wait().then(goOn) : this.#restUntil(dueAt);
+  }
+
+  async #restPatiently(): Promise<Outcome | null> {
+    const { bell, holding, steps, log } = this.#parts;
+    if (await bell.wait(patienceMs)) return null;
+    holding.assertHeld();
+    log.warn("The run was told to stop, and ends without its code.", { steps: steps.running() });
+    return this.#ending.giveUp();
+  }
+
+  async #restUntil(dueAt: number): Promise<null> {
+    const { bell, holding } = this.#parts;
     const leftMs = Math.max(1, dueAt - holding.time.estimate());
     const rung = await bell.wait(leftMs);
     if (!rung) await holding.lookAtClock();
@@ -655,6 +670,10 @@ export class Course {
     if (answer.outcome === "told") inbox.fill(answer.messages);
     return null;
   }
+}
+
+function goOn(): null {
+  return null;
 }
 
 /** Whether the history says that this has begun, before it says how it ended. */

@@ -33,6 +33,7 @@ import type {
   TimeoutOption,
 } from "./context.ts";
 import { readContinuation, type ContinuationTerms, type ContinueOptions } from "./continue-as.ts";
+import { madeOnUse, type Makers } from "./made-on-use.ts";
 import { requestOf, type Branch, type CallStanding, type ChildTerms, type TimerTerms } from "./request.ts";
 import type { Scope } from "./scope.ts";
 import { Shown } from "./shown.ts";
@@ -67,80 +68,12 @@ export interface ContextParts {
   readonly transact: Transact;
 }
 
-/**
- * What code in this scope asks with: a plain object to whoever looks at it, each member of which is made when it is first looked for.
- * Most code uses one or two.
- */
+/** What code in this scope asks with. */
 export function createContext(parts: ContextParts, scope: Scope): Context {
-  return new Proxy({}, new MadeOnUse(parts, scope)) as Context;
+  return madeOnUse(members, parts, scope);
 }
 
-class MadeOnUse implements ProxyHandler<object> {
-  readonly #parts: ContextParts;
-  readonly #scope: Scope;
-  #isWhole = false;
-
-  constructor(parts: ContextParts, scope: Scope) {
-    this.#parts = parts;
-    this.#scope = scope;
-  }
-
-  get(context: object, name: PropertyKey, receiver: unknown): unknown {
-    if (!this.#isWhole && !Object.hasOwn(context, name) && isMember(name)) this.#make(context, name);
-    return Reflect.get(context, name, receiver);
-  }
-
-  set(context: object, name: PropertyKey, value: unknown, receiver: unknown): boolean {
-    return Reflect.set(this.#whole(context), name, value, receiver);
-  }
-
-  has(context: object, name: PropertyKey): boolean {
-    return Reflect.has(this.#whole(context), name);
-  }
-
-  ownKeys(context: object): (string | symbol)[] {
-    return Reflect.ownKeys(this.#whole(context));
-  }
-
-  getOwnPropertyDescriptor(context: object, name: PropertyKey): PropertyDescriptor | undefined {
-    return Reflect.getOwnPropertyDescriptor(this.#whole(context), name);
-  }
-
-  defineProperty(context: object, name: PropertyKey, descriptor: PropertyDescriptor): boolean {
-    return Reflect.defineProperty(this.#whole(context), name, descriptor);
-  }
-
-  deleteProperty(context: object, name: PropertyKey): boolean {
-    return Reflect.deleteProperty(this.#whole(context), name);
-  }
-
-  preventExtensions(context: object): boolean {
-    return Reflect.preventExtensions(this.#whole(context));
-  }
-
-  #whole(context: object): object {
-    if (this.#isWhole) return context;
-    this.#isWhole = true;
-    for (const name of Object.keys(members) as MemberName[])
-      if (!Object.hasOwn(context, name)) this.#make(context, name);
-    return context;
-  }
-
-  #make(context: object, name: MemberName): void {
-    (context as Record<string, unknown>)[name] = members[name](this.#parts, this.#scope);
-  }
-}
-
-type MemberName = keyof typeof members;
-
-function isMember(name: PropertyKey): name is MemberName {
-  return Object.hasOwn(members, name);
-}
-
-/** Makes one member of a context. */
-type Maker = (parts: ContextParts, scope: Scope) => unknown;
-
-const members = {
+const members: Makers<Context, ContextParts, Scope> = {
   run: ({ run }) => run,
   log: ({ log }) => log(),
   now: ({ now }) => now,
@@ -257,7 +190,7 @@ const members = {
   scope: (parts, scope) => branchingOf(parts, scope).scope,
   map: (parts, scope) => branchingOf(parts, scope).map,
   race: (parts, scope) => branchingOf(parts, scope).race,
-} satisfies Record<keyof Context, Maker>;
+};
 
 function branchingOf(parts: ContextParts, scope: Scope): ReturnType<typeof createBranching> {
   return createBranching(scope, parts, (inner) => createContext(parts, inner));

@@ -1,9 +1,7 @@
 import { attemptBegan, withoutOpenFailures } from "../core/earlier-attempts.ts";
 import type { RunEvent } from "../core/event.ts";
-import { inPlaceOf, meaningOf, requestId, type FactMeaning } from "../core/fact.ts";
+import { inPlaceOf, meaningOf, requestId } from "../core/fact.ts";
 import { createSeqHeap, type SeqHeap } from "./seq-heap.ts";
-
-export type RequestId = Pick<FactMeaning, "family" | "key">;
 
 /**
  * Which recorded fact the code gets next. Facts are delivered one at a time, in `seq` order among those asked for;
@@ -12,12 +10,12 @@ export type RequestId = Pick<FactMeaning, "family" | "key">;
 export interface Delivery {
   /** Adds a fact that was recorded now. */
   add(event: RunEvent): void;
-  /** Notes that the code asks for this. Answers the facts that say that it was issued before. */
-  ask(request: RequestId): readonly RunEvent[];
+  /** Notes that the code asks for the request with this id. Answers the facts that say that it was issued before. */
+  ask(id: string): readonly RunEvent[];
   /** Whether an answer is there, delivered or not. */
-  hasAnswer(request: RequestId): boolean;
+  hasAnswer(id: string): boolean;
   /** Whether the history says that it was withdrawn. */
-  isWithdrawn(request: RequestId): boolean;
+  isWithdrawn(id: string): boolean;
   /**
    * The next answer that the code asks for, or what ends its asking, which it need not ask for. One that is vacant must be had
    * anew, before what comes after it is given.
@@ -35,7 +33,7 @@ interface Entry {
   answer: RunEvent | null;
   /** The place of an answer that was set aside: what came after it waits for the one that takes it. */
   vacancy: RunEvent | null;
-  readonly marks: RunEvent[];
+  marks: RunEvent[] | null;
   isAsked: boolean;
 }
 
@@ -66,12 +64,12 @@ class RunDelivery implements Delivery {
     if (event.kind === "cancel_requested" || event.kind === "undo_began") this.#give(event);
     const meaning = meaningOf(event);
     if (meaning === null) return null;
-    const entry = this.#entryOf(meaning);
+    const entry = this.#entryOf(requestId(meaning));
     if (event.isVacant === true) {
       entry.vacancy ??= event;
       return null;
     }
-    if (!meaning.isAnswer) entry.marks.push(event);
+    if (!meaning.isAnswer) (entry.marks ??= []).push(event);
     else if (entry.answer === null) {
       entry.answer = entry.vacancy === null ? event : inPlaceOf(entry.vacancy, event);
       if (entry.isAsked) this.#give(entry.answer);
@@ -79,27 +77,27 @@ class RunDelivery implements Delivery {
     return entry;
   }
 
-  ask(request: RequestId): readonly RunEvent[] {
-    const entry = this.#entryOf(request);
+  ask(id: string): readonly RunEvent[] {
+    const entry = this.#entryOf(id);
     entry.isAsked = true;
     this.#unmet?.delete(entry);
     const due = entry.answer ?? entry.vacancy;
     if (due !== null) this.#give(due);
-    return entry.marks;
+    return entry.marks ?? none;
   }
 
-  hasAnswer(request: RequestId): boolean {
-    return this.#entryOf(request).answer !== null;
+  hasAnswer(id: string): boolean {
+    return this.#entryOf(id).answer !== null;
   }
 
-  isWithdrawn(request: RequestId): boolean {
-    return this.#entryOf(request).marks.some(({ kind }) => kind === "withdrawn");
+  isWithdrawn(id: string): boolean {
+    return this.#entryOf(id).marks?.some(({ kind }) => kind === "withdrawn") === true;
   }
 
   peek(): RunEvent | null {
     const next = this.#askedFor?.peek() ?? null;
     const meaning = next?.isVacant === true ? meaningOf(next) : null;
-    if (meaning === null || !this.hasAnswer(meaning)) return next;
+    if (meaning === null || !this.hasAnswer(requestId(meaning))) return next;
     // It has been taken.
     this.#askedFor?.take();
     return this.peek();
@@ -133,7 +131,7 @@ class RunDelivery implements Delivery {
       if (entry === null) continue;
       this.#unmet?.add(entry);
       // A new attempt need not come by all that earlier ones have done, nor by what became of it later.
-      const isOld = event.seq < boundary || (entry.marks[0]?.seq ?? Infinity) < boundary;
+      const isOld = event.seq < boundary || (entry.marks?.[0]?.seq ?? Infinity) < boundary;
       if (!isOld && !this.#isOptional(event)) this.#expected.push({ event, entry });
     }
   }
@@ -143,12 +141,11 @@ class RunDelivery implements Delivery {
     this.#askedFor.add(event);
   }
 
-  #entryOf(request: RequestId): Entry {
+  #entryOf(id: string): Entry {
     this.#entries ??= new Map();
-    const id = requestId(request);
     const there = this.#entries.get(id);
     if (there !== undefined) return there;
-    const entry: Entry = { answer: null, vacancy: null, marks: [], isAsked: false };
+    const entry: Entry = { answer: null, vacancy: null, marks: null, isAsked: false };
     this.#entries.set(id, entry);
     return entry;
   }
@@ -159,3 +156,5 @@ class RunDelivery implements Delivery {
     return this.#entries?.has(requestId({ family: "start", key: name })) === true;
   }
 }
+
+const none: readonly never[] = [];

@@ -15,6 +15,8 @@ export interface Gathered {
   readonly child: NewRun | undefined;
   readonly tookMs: number | undefined;
   readonly writing: GatheredWriting | undefined;
+  /** Its fact lets the code go on once it is recorded. */
+  readonly isAnswer: boolean;
   /** About how many bytes it adds to a write. */
   readonly size: number;
 }
@@ -36,13 +38,14 @@ export class GatheredFacts {
   /** `tookMs`: how long what the fact speaks of took, for those who measure. */
   add(fact: Fact, child: NewRun | undefined, tookMs: number | undefined): void {
     const size = sizeOf(fact.data) + sizeOf(child?.input ?? null);
-    this.#push({ fact, child, tookMs, size, writing: undefined });
+    this.#push({ fact, child, tookMs, size, writing: undefined, isAnswer: isAnswer(fact) });
   }
 
   /** What a step writes to a stream, with the fact that says so if there is one. */
   addWriting(writing: GatheredWriting, fact: Fact | null): void {
     const size = sizeOf(writing.terms.data) + 100;
-    this.#push({ fact, child: undefined, tookMs: undefined, size, writing });
+    const terms = { fact, child: undefined, tookMs: undefined, size, writing };
+    this.#push({ ...terms, isAnswer: fact !== null && isAnswer(fact) });
   }
 
   /** Whether there is anything that need not wait for what follows it. */
@@ -55,7 +58,7 @@ export class GatheredFacts {
   }
 
   hasAnswers(): boolean {
-    return this.#waiting.some(isAnswering);
+    return this.#waiting.some((each) => each.isAnswer);
   }
 
   hasTooMany(): boolean {
@@ -123,9 +126,8 @@ function waitingPatches(gathered: readonly Gathered[]): readonly Gathered[] {
   return gathered.slice(last + 1).filter(isPatch);
 }
 
-/** Whether its fact lets the code go on once it is recorded. */
-function isAnswering({ fact }: Gathered): boolean {
-  return fact !== null && (fact.kind === "cancel_requested" || meaningOf(fact)?.isAnswer === true);
+function isAnswer(fact: Fact): boolean {
+  return fact.kind === "cancel_requested" || meaningOf(fact)?.isAnswer === true;
 }
 
 const none: readonly never[] = [];

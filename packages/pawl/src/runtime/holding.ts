@@ -159,6 +159,9 @@ class RunHolding implements Holding {
   #isDropped = false;
   #isLeaving = false;
   #streams: StreamWrites | null = null;
+  /** Made once: there is a record for every step. */
+  #recorded: ((written: Written<RecordAnswer>) => Promise<readonly RunEvent[]> | readonly RunEvent[]) | null =
+    null;
   /** Why nothing can be written to streams any more. */
   #over: (() => PawlError) | null = null;
 
@@ -213,10 +216,10 @@ class RunHolding implements Holding {
     return this.#streamWrites().write((settle) => this.#gathered.addWriting({ terms, settle }, fact ?? null));
   }
 
-  async record(): Promise<readonly RunEvent[]> {
-    if (this.#arrived.length > 0 && !this.#gathered.hasAny()) return this.#takeArrived();
-    const written = await this.#write("record", sendRecord);
-    return written.isRepeated ? this.#reload(written) : this.#absorb(written);
+  record(): Promise<readonly RunEvent[]> {
+    if (this.#arrived.length > 0 && !this.#gathered.hasAny()) return Promise.resolve(this.#takeArrived());
+    this.#recorded ??= (written) => (written.isRepeated ? this.#reload(written) : this.#absorb(written));
+    return this.#write("record", sendRecord).then(this.#recorded);
   }
 
   async park(terms: ParkTerms): Promise<{ answer: ParkAnswer; events: readonly RunEvent[] | null }> {
@@ -508,7 +511,7 @@ class RunHolding implements Holding {
       hasMore ||= child !== undefined || writing !== undefined;
       if (fact === null) continue;
       this.#lastSeq += 1;
-      events[count++] = { ...fact, seq: this.#lastSeq };
+      events[count++] = numbered(fact, this.#lastSeq);
     }
     events.length = count;
     if (!hasMore) return { events, children: none, writings: none };
@@ -605,6 +608,12 @@ interface Numbered {
   readonly events: readonly NewEvent[];
   readonly children: readonly NewRun[];
   readonly writings: readonly GatheredWriting[];
+}
+
+/** Written out, so that all have one shape: whoever reads them is as fast for one kind as for all. */
+function numbered(fact: Fact, seq: number): NewEvent {
+  const { kind, name, attempt, beganAt, delayMs, dueAt, data, takes } = fact;
+  return { seq, kind, name, attempt, beganAt, delayMs, dueAt, data, takes };
 }
 
 /** With how long what each speaks of took. */

@@ -10,12 +10,12 @@ export function createRace(branches: number, outer: Branch | null): Race {
 /** The branch has asked for this. */
 export function enterBranch(request: Request, branch: Branch | null): void {
   request.branch = branch;
-  for (const each of chainOf(branch)) each.open.add(request);
+  for (let each = branch; each !== null; each = each.outer) each.open.add(request);
 }
 
 /** The request is settled, or withdrawn. */
 export function leaveBranch(request: Request): void {
-  for (const each of chainOf(request.branch)) each.open.delete(request);
+  for (let each = request.branch; each !== null; each = each.outer) each.open.delete(request);
 }
 
 /**
@@ -23,7 +23,7 @@ export function leaveBranch(request: Request): void {
  * signal now might take what nobody is there to get.
  */
 export function isHeldUp(request: Request): boolean {
-  for (const own of chainOf(request.branch)) {
+  for (let own = request.branch; own !== null; own = own.outer) {
     for (const branch of own.race.branches) {
       if (branch === own) continue;
       for (const { state } of branch.open) if (state === "answering") return true;
@@ -34,10 +34,6 @@ export function isHeldUp(request: Request): boolean {
 
 /** Whether code in this branch has lost a race. */
 export function isLost(branch: Branch | null): boolean {
-  for (const each of chainOf(branch)) if (each.isLost) return true;
+  for (let each = branch; each !== null; each = each.outer) if (each.isLost) return true;
   return false;
-}
-
-function* chainOf(branch: Branch | null): Iterable<Branch> {
-  for (let each = branch; each !== null; each = each.outer) yield each;
 }

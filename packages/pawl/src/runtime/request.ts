@@ -35,9 +35,9 @@ interface RequestBase {
 /** How one call of a step's function stands with its run. */
 export interface CallStanding {
   /** Whether anybody still waits for it. */
-  readonly isAwaited: () => boolean;
+  isAwaited(): boolean;
   /** Its answer is about to come into the history, before any other; or has turned back. */
-  readonly isAhead: (is: boolean) => void;
+  isAhead(is: boolean): void;
 }
 
 export interface StepRequest extends RequestBase {
@@ -172,8 +172,6 @@ export function createRequest(terms: RequestTerms): Request {
     resolve = settleWith;
     reject = failWith;
   });
-  // A rejection that nobody awaits, of a request the code has lost interest in, must not end the process.
-  promise.catch(() => {});
   // The terms are the caller's no longer: a copy of each would be a good part of what replay costs.
   const request = terms as unknown as Settable;
   request.id = requestId(terms);
@@ -188,6 +186,12 @@ export function createRequest(terms: RequestTerms): Request {
   // Not in a WeakMap, whose entries cost the garbage collector more than all the rest of a run with many requests.
   (promise as RequestPromise)[ownRequest] = request as unknown as Request;
   return request as unknown as Request;
+}
+
+/** A rejection that nobody awaits, of a request the code has lost interest in, does not end the process. */
+export function rejectRequest({ promise, reject }: Request, error: Error): void {
+  promise.catch(ignore);
+  reject(error);
 }
 
 const ownRequest = Symbol("request");

@@ -1,7 +1,6 @@
-import { requestId } from "../core/fact.ts";
+import { requestId, type FactMeaning } from "../core/fact.ts";
 import { updateName } from "../core/request-key.ts";
 import type { Topic } from "../store/message.ts";
-import type { RequestId } from "./delivery.ts";
 import { isHeldUp, leaveBranch } from "./race.ts";
 import type { PauseRequest, Request, SleepRequest, UpdateRequest, WaitRequest } from "./request.ts";
 
@@ -13,7 +12,7 @@ export interface Requests {
   /** Without those of the background: handlers that wait for updates. */
   size(): number;
   add(request: Request): void;
-  find(id: RequestId): Request | undefined;
+  find(asked: Pick<FactMeaning, "family" | "key">): Request | undefined;
   /** In the order asked. */
   all(): readonly Request[];
   /** Those that are held back, in the order asked; each is answered once. */
@@ -63,8 +62,8 @@ class OpenRequests implements Requests {
     this.#waits.set(topic, (this.#waits.get(topic) ?? new Set()).add(request));
   }
 
-  find(id: RequestId): Request | undefined {
-    return this.#unsettled.get(requestId(id));
+  find(asked: Pick<FactMeaning, "family" | "key">): Request | undefined {
+    return this.#unsettled.get(requestId(asked));
   }
 
   all(): readonly Request[] {

@@ -1,14 +1,25 @@
 import { PawlError } from "../core/error.ts";
 import type { Log } from "../core/log.ts";
 import type { Timers } from "../core/timers.ts";
+import { madeOnUse, type Makers } from "./made-on-use.ts";
 import { createRunLog } from "./run-log.ts";
 import type { StepContext } from "./step-context.ts";
 
-/** One call of a step's function. */
-export interface StepAttempt {
-  /** Never rejects. */
-  readonly ended: Promise<AttemptEnd>;
-  abort(reason: Error): void;
+/** One call of a step's function, or of what undoes it. */
+export interface AttemptParts {
+  readonly key: string;
+  readonly number: number;
+  readonly timeoutMs: number | null;
+  readonly log: Log;
+  readonly timers: Timers;
+  call(step: StepContext): unknown;
+  idempotencyKey(): string;
+  /** What an earlier attempt said of how far it had come. */
+  earlierProgress(): unknown;
+  stream(): StepContext["stream"];
+  /** It says how far it has come: at most once in 5 s, unless it has failed and there is something newer. */
+  progressed(details: unknown): void;
+  ended(end: AttemptEnd): void;
 }
 
 export type AttemptEnd =
@@ -16,29 +27,10 @@ export type AttemptEnd =
   /** `wasStopped`: it was told to stop before it threw. */
   | { readonly kind: "threw"; readonly error: unknown; readonly wasStopped: boolean };
 
-interface AttemptParts {
-  readonly key: string;
-  readonly call: (step: StepContext) => unknown;
-  readonly idempotencyKey: string;
-  readonly attempt: number;
-  readonly timeoutMs: number | null;
-  readonly progress: unknown;
-  readonly stream: () => StepContext["stream"];
-  readonly log: Log;
-  readonly timers: Timers;
-  /** Says how far it has come: at most once in 5 s, unless it has failed and there is something newer. */
-  readonly progressed: (details: unknown) => void;
-}
-
 const progressEveryMs = 5_000;
 
-/** Calls the function at once. */
-export function beginAttempt(parts: AttemptParts): StepAttempt {
-  return new Attempt(parts);
-}
-
-class Attempt implements StepAttempt {
-  readonly ended: Promise<AttemptEnd>;
+/** One object with methods: there is one for every step, and most are told nothing, say nothing and end at once. */
+export class StepAttempt {
   readonly #parts: AttemptParts;
   #controller: AbortController | null = null;
   #isStopped = false;
@@ -46,56 +38,61 @@ class Attempt implements StepAttempt {
   #newest: { readonly details: unknown } | null = null;
   #cancelRest: (() => void) | null = null;
 
+  /** Calls the function at once. */
   constructor(parts: AttemptParts) {
     this.#parts = parts;
-    this.ended = this.#run();
+    const { timeoutMs } = parts;
+    const given = madeOnUse(members, parts, this);
+    let called: unknown;
+    let isAtOnce = false;
+    try {
+      called = timeoutMs === null ? parts.call(given) : this.#callWithin(timeoutMs, given);
+      isAtOnce = !isThenable(called);
+    } catch (error) {
+      this.#threw(error);
+      return;
+    }
+    if (isAtOnce) this.#end({ kind: "returned", result: called });
+    else void this.#await(called);
   }
 
   abort(reason: Error): void {
     this.#getController().abort(reason);
   }
 
-  async #run(): Promise<AttemptEnd> {
-    const { call, timeoutMs } = this.#parts;
-    const given = this.#give();
-    try {
-      const result = await (timeoutMs === null ? call(given) : this.#callWithin(timeoutMs, given));
-      return { kind: "returned", result };
-    } catch (error) {
-      this.#flush();
-      return { kind: "threw", error, wasStopped: this.#isAborted() };
-    } finally {
-      this.#isStopped = true;
-      this.#cancelRest?.();
-    }
+  signal(): AbortSignal {
+    return this.#getController().signal;
   }
 
-  /** A plain object. Most functions ask for none of what is costly to make: so it is made when they do. */
-  #give(): StepContext {
-    const { idempotencyKey, attempt, progress, log, stream } = this.#parts;
-    const getController = (): AbortController => this.#getController();
-    const beat = (details?: unknown): void => this.#beat(details);
-    let writers: StepContext["stream"] | null = null;
-    let ownLog: Log | null = null;
-    return {
-      idempotencyKey,
-      attempt,
-      progress,
-      heartbeat: beat,
-      get signal() {
-        return getController().signal;
-      },
-      get log() {
-        return (ownLog ??= createRunLog(log, {}));
-      },
-      get stream() {
-        return (writers ??= stream());
-      },
-    };
+  beat(details: unknown): void {
+    if (this.#isStopped || details === undefined) return;
+    this.#newest = { details };
+    this.#passOn();
+  }
+
+  async #await(called: unknown): Promise<void> {
+    let result: unknown;
+    try {
+      result = await called;
+    } catch (error) {
+      return this.#threw(error);
+    }
+    this.#end({ kind: "returned", result });
+  }
+
+  #threw(error: unknown): void {
+    this.#flush();
+    this.#end({ kind: "threw", error, wasStopped: this.#isAborted() });
+  }
+
+  #end(end: AttemptEnd): void {
+    this.#isStopped = true;
+    this.#cancelRest?.();
+    this.#parts.ended(end);
   }
 
   async #callWithin(timeoutMs: number, given: StepContext): Promise<unknown> {
-    const { key, attempt, call, timers } = this.#parts;
+    const { key, number: attempt, timers } = this.#parts;
     let cancel = (): void => {};
     const timeOut = new Promise<never>((_, reject) => {
       cancel = timers.after(timeoutMs, () => {
@@ -106,7 +103,7 @@ class Attempt implements StepAttempt {
       });
     });
     try {
-      return await Promise.race([(async () => call(given))(), timeOut]);
+      return await Promise.race([(async () => this.#parts.call(given))(), timeOut]);
     } finally {
       cancel();
     }
@@ -118,12 +115,6 @@ class Attempt implements StepAttempt {
 
   #isAborted(): boolean {
     return this.#controller?.signal.aborted === true;
-  }
-
-  #beat(details: unknown): void {
-    if (this.#isStopped || details === undefined) return;
-    this.#newest = { details };
-    this.#passOn();
   }
 
   /** The first details at once, and then the newest at most once in a while. */
@@ -145,4 +136,19 @@ class Attempt implements StepAttempt {
     this.#newest = null;
     this.#parts.progressed(details);
   }
+}
+
+const members: Makers<StepContext, AttemptParts, StepAttempt> = {
+  signal: (_parts, attempt) => attempt.signal(),
+  idempotencyKey: (parts) => parts.idempotencyKey(),
+  attempt: (parts) => parts.number,
+  progress: (parts) => parts.earlierProgress(),
+  heartbeat: (_parts, attempt) => (details?: unknown) => attempt.beat(details),
+  log: (parts) => createRunLog(parts.log, {}),
+  stream: (parts) => parts.stream(),
+};
+
+function isThenable(value: unknown): boolean {
+  const isObject = (typeof value === "object" && value !== null) || typeof value === "function";
+  return isObject && typeof (value as { readonly then?: unknown }).then === "function";
 }

@@ -51,68 +51,96 @@ const nothing: StepPast = {
 };
 
 export function createStepPasts(history: readonly RunEvent[]): StepPasts {
-  const pasts = new Map<string, StepPast>();
-  const of = (key: string): StepPast => pasts.get(key) ?? nothing;
+  const pasts = new KnownPasts();
+  for (const event of history) pasts.add(event);
+  return pasts;
+}
 
-  const add = (event: RunEvent): void => {
-    if (event.kind === "redriven") forgetAttempts(pasts);
-    if (event.kind === "attempt_failed") renewBudgets(pasts);
-    if (event.name === null) return;
-    const change = changes[event.kind];
-    if (change === undefined) return;
-    const past = of(event.name);
-    pasts.set(event.name, { ...past, ...change(past, event) });
-  };
+type KnownPast = { -readonly [Name in keyof StepPast]: StepPast[Name] };
 
-  for (const event of history) add(event);
-  return { of, add, all: () => pasts };
+/** What is known of a step is changed in place: there is one for every step of every run. */
+class KnownPasts implements StepPasts {
+  readonly #pasts = new Map<string, KnownPast>();
+
+  of(key: string): StepPast {
+    return this.#pasts.get(key) ?? nothing;
+  }
+
+  all(): Iterable<readonly [key: string, past: StepPast]> {
+    return this.#pasts;
+  }
+
+  add(event: RunEvent): void {
+    if (event.kind === "redriven") for (const past of this.#pasts.values()) forgetAttempts(past);
+    // Those that were still to be tried again when the run's attempt failed.
+    if (event.kind === "attempt_failed") for (const past of this.#pasts.values()) past.failures = 0;
+    const change = event.name === null ? undefined : changes[event.kind];
+    if (change !== undefined) change(this.#known(event.name ?? ""), event);
+  }
+
+  #known(key: string): KnownPast {
+    const there = this.#pasts.get(key);
+    if (there !== undefined) return there;
+    const past = { ...nothing };
+    this.#pasts.set(key, past);
+    return past;
+  }
 }
 
 /** Another life has limits of its own. */
-function forgetAttempts(pasts: Map<string, StepPast>): void {
-  for (const [key, past] of pasts)
-    pasts.set(key, {
-      ...past,
-      attempts: 0,
-      failures: 0,
-      dueAt: null,
-      isOpen: false,
-      hasDoubt: past.hasDoubt || past.isOpen,
-    });
+function forgetAttempts(past: KnownPast): void {
+  past.hasDoubt ||= past.isOpen;
+  past.attempts = 0;
+  past.failures = 0;
+  past.dueAt = null;
+  past.isOpen = false;
 }
 
-/** Those that were still to be tried again when the run's attempt failed. */
-function renewBudgets(pasts: Map<string, StepPast>): void {
-  for (const [key, past] of pasts) if (past.failures > 0) pasts.set(key, { ...past, failures: 0 });
-}
+type Change = (past: KnownPast, event: RunEvent) => void;
 
-type Change = (past: StepPast, event: RunEvent) => Partial<StepPast>;
-
-const failAttempt: Change = (past, event) => ({
-  attempts: past.attempts + 1,
-  isOpen: false,
-  lastSeq: event.seq,
-  hasDoubt: past.hasDoubt || isDoubtful(event),
-});
+const failAttempt: Change = (past, event) => {
+  past.attempts += 1;
+  past.isOpen = false;
+  past.lastSeq = event.seq;
+  past.hasDoubt ||= isDoubtful(event);
+};
 
 /** What a fact of this kind changes. */
 const changes: Partial<Record<EventKind, Change>> = {
-  step_intended: (past, event) => ({
-    isOpen: true,
-    isUndoIntended: past.isUndoIntended || isForUndo(event),
-    lastSeq: event.seq,
-  }),
-  step_progressed: (_, { data }) => ({ progress: data }),
-  step_retried: (past, event) => ({
-    ...failAttempt(past, event),
-    failures: past.failures + 1,
-    dueAt: event.dueAt,
-  }),
-  step_failed: (past, event) => ({ ...failAttempt(past, event), failures: 0, dueAt: null }),
-  step_completed: (_, event) => ({ isOpen: false, dueAt: null, completed: event, lastSeq: event.seq }),
-  undo_retried: (past, { dueAt }) => ({ undoFailures: past.undoFailures + 1, undoDueAt: dueAt }),
-  undo_completed: () => ({ undone: "undone" }),
-  undo_failed: () => ({ undone: "failed" }),
+  step_intended(past, event) {
+    past.isOpen = true;
+    past.isUndoIntended ||= isForUndo(event);
+    past.lastSeq = event.seq;
+  },
+  step_progressed(past, { data }) {
+    past.progress = data;
+  },
+  step_retried(past, event) {
+    failAttempt(past, event);
+    past.failures += 1;
+    past.dueAt = event.dueAt;
+  },
+  step_failed(past, event) {
+    failAttempt(past, event);
+    past.failures = 0;
+    past.dueAt = null;
+  },
+  step_completed(past, event) {
+    past.isOpen = false;
+    past.dueAt = null;
+    past.completed = event;
+    past.lastSeq = event.seq;
+  },
+  undo_retried(past, { dueAt }) {
+    past.undoFailures += 1;
+    past.undoDueAt = dueAt;
+  },
+  undo_completed(past) {
+    past.undone = "undone";
+  },
+  undo_failed(past) {
+    past.undone = "failed";
+  },
 };
 
 /** What a `step_intended` says. */

@@ -14,10 +14,11 @@ import type { ClaimedRun } from "../store/lease.ts";
 import type { Fact } from "./gathered.ts";
 import type { Holding } from "./holding.ts";
 import { planNextAttempt } from "./next-attempt.ts";
-import type { StepRequest } from "./request.ts";
+import type { CallStanding, StepRequest } from "./request.ts";
+import { RunningList, type Listed } from "./running-list.ts";
 import { Settled } from "./settled.ts";
 import { Shown } from "./shown.ts";
-import { beginAttempt, type AttemptEnd, type StepAttempt } from "./step-attempt.ts";
+import { StepAttempt, type AttemptEnd, type AttemptParts } from "./step-attempt.ts";
 import type { StepContext } from "./step-context.ts";
 import { createStepPasts, describeIntent, markDoubtful, type StepPasts } from "./step-past.ts";
 import type { Streams } from "./streams.ts";
@@ -84,9 +85,8 @@ export interface StepsParts {
   readonly changed: () => void;
 }
 
-interface Execution extends RunningStep {
+interface Execution extends RunningStep, Listed {
   attempt: StepAttempt | null;
-  progress: Payload | null;
 }
 
 /** A run keeps its place in the worker for a next attempt that is due within this time. */
@@ -108,7 +108,7 @@ class RunSteps implements Steps {
   #recording: Map<string, StepRequest> | null = null;
   #intended: Map<string, StepRequest> | null = null;
   #waiting: Map<string, WaitingStep> | null = null;
-  #running: Map<string, Execution> | null = null;
+  readonly #running = new RunningList<Execution>();
   #pasts: StepPasts | null = null;
   #undone: ReadonlyMap<string, number> | null = null;
   /** Nothing is tried again. */
@@ -121,7 +121,7 @@ class RunSteps implements Steps {
   }
 
   size(): number {
-    return (this.#running?.size ?? 0) + (this.#recording?.size ?? 0) + (this.#intended?.size ?? 0);
+    return this.#running.size + (this.#recording?.size ?? 0) + (this.#intended?.size ?? 0);
   }
 
   hasShortWait(): boolean {
@@ -140,11 +140,11 @@ class RunSteps implements Steps {
   }
 
   running(): readonly string[] {
-    return [...(this.#running?.keys() ?? [])];
+    return this.#running.all().map(({ key }) => key);
   }
 
   inProgress(): readonly RunningStep[] {
-    return [...(this.#running?.values() ?? [])];
+    return this.#running.all();
   }
 
   ranSince(at: number): readonly string[] {
@@ -214,53 +214,120 @@ class RunSteps implements Steps {
     this.#intended?.delete(key);
     // Else its intent would tell of something that may have happened.
     if (unbegun !== undefined) this.#failUnbegun(unbegun, reason, false);
-    this.#running?.get(key)?.attempt?.abort(reason);
+    this.#running.find(key)?.attempt?.abort(reason);
   }
 
   abort(reason: Error): void {
     this.#isStopped = true;
-    for (const { attempt } of this.#running?.values() ?? []) attempt?.abort(reason);
+    for (const { attempt } of this.#running.all()) attempt?.abort(reason);
   }
 
   giveUp(): void {
-    this.#running = null;
+    this.#running.clear();
   }
 
   async callUndo(key: string, number: number, call: (step: StepContext) => unknown): Promise<AttemptEnd> {
-    const { holding, streams, probe, log, clock, timers } = this.#parts;
+    const { holding, probe, log, clock, timers } = this.#parts;
     const name = `undo ${key}`;
     probe("undo.before");
     holding.assertHeld();
     const beganAt = holding.time.estimate();
-    const execution: Execution = { key: name, beganAt, since: clock.now(), attempt: null, progress: null };
-    this.#enter(execution);
-    execution.attempt = beginAttempt({
-      key: name,
-      call,
-      idempotencyKey: this.#idempotencyKeyOf(key),
-      attempt: number,
-      timeoutMs: null,
-      progress: undefined,
-      stream: () => streams.ofStep(name, number, () => this.#isAwaited(execution)),
-      log,
-      timers,
-      progressed: () => {},
+    const running = { key: name, beganAt, since: clock.now(), progress: null };
+    const execution: Execution = { ...running, attempt: null, place: 0, order: 0 };
+    this.#running.enter(execution);
+    const end = await new Promise<AttemptEnd>((ended) => {
+      execution.attempt = new StepAttempt({
+        key: name,
+        number,
+        timeoutMs: null,
+        log,
+        timers,
+        call,
+        idempotencyKey: () => this.idempotencyKeyOf(key),
+        earlierProgress: () => undefined,
+        stream: () => this.streamOf(execution, number),
+        progressed: () => {},
+        ended,
+      });
     });
-    const end = await execution.attempt.ended;
     this.#leave(execution);
     probe("undo.after");
     return end;
   }
 
-  #placeOf(key: string): PayloadPlace {
-    return placeOfEvent(this.#parts.claimed.runId, { kind: "step_completed", name: key });
-  }
-
   /** The same for every attempt at the step, and for its undo. Whoever knows what was undone under it must not answer that. */
-  #idempotencyKeyOf(key: string): string {
+  idempotencyKeyOf(key: string): string {
     const { runId } = this.#parts.claimed;
     const since = this.#undone?.get(key);
     return since === undefined ? `${runId}/${key}` : `${runId}/${key}#since${since}`;
+  }
+
+  streamOf(execution: Execution, number: number): StepContext["stream"] {
+    return this.#parts.streams.ofStep(execution.key, number, () => this.isAwaited(execution));
+  }
+
+  isAwaited(execution: Execution): boolean {
+    return this.#running.has(execution);
+  }
+
+  /** Nothing else may win a race meanwhile: a wait would take a signal that nobody is there to get. */
+  isAhead(call: StepCall, is: boolean): void {
+    const { request } = call;
+    if (request.state !== (is ? "issued" : "answering") || !this.isAwaited(call)) return;
+    request.state = is ? "answering" : "issued";
+    if (!is) this.#parts.changed();
+  }
+
+  /** Calls the function, while the first part of which runs the code's context is not to be used. */
+  call(stepCall: StepCall, step: StepContext): unknown {
+    const { watch, claimed } = this.#parts;
+    const { key, request } = stepCall;
+    this.#calling = key;
+    try {
+      if (watch === undefined) return request.call(step, stepCall);
+      // As development mode sees it.
+      const place = { workflow: claimed.workflow, version: claimed.version, step: key };
+      return watch.inside(place, () => request.call(step, stepCall));
+    } finally {
+      this.#calling = null;
+    }
+  }
+
+  /** What cannot be read is no reason to fail. */
+  readProgress(key: string, progress: Payload | null): unknown {
+    if (progress === null) return undefined;
+    try {
+      return this.#parts.payloads.decode(progress, this.#placeOf(key));
+    } catch (error) {
+      this.#parts.log.warn("The progress of a step cannot be read, and is left out.", { step: key, error });
+      return undefined;
+    }
+  }
+
+  progressed(call: StepCall, details: unknown): void {
+    const { holding, payloads, log, changed } = this.#parts;
+    const { key, number } = call;
+    try {
+      const data = payloads.encode(details, this.#placeOf(key), `The progress of step "${key}"`);
+      if (this.isAwaited(call)) call.progress = data;
+      holding.add({ kind: "step_progressed", name: key, attempt: number, data });
+      changed();
+    } catch (error) {
+      log.warn("The progress of a step cannot be recorded, and is left out.", { step: key, error });
+    }
+  }
+
+  ended(call: StepCall, end: AttemptEnd): void {
+    this.#parts.probe("step.after");
+    // It was given up meanwhile.
+    if (!this.isAwaited(call)) return;
+    if (end.kind === "returned") this.#answer(call.request, call, end.result);
+    else this.#fail(call.request, call, end.error, end.wasStopped);
+    this.#parts.changed();
+  }
+
+  #placeOf(key: string): PayloadPlace {
+    return placeOfEvent(this.#parts.claimed.runId, { kind: "step_completed", name: key });
   }
 
   #wait(request: StepRequest, dueAt: number): void {
@@ -286,73 +353,18 @@ class RunSteps implements Steps {
   }
 
   #begin(request: StepRequest): void {
-    const { holding, streams, probe, log, clock, timers, changed } = this.#parts;
-    const { key, terms } = request;
-    const past = this.pasts().of(key);
-    const number = past.attempts + 1;
+    const { holding, probe, log, clock, timers, changed } = this.#parts;
+    const { attempts, progress } = this.pasts().of(request.key);
     probe("step.before");
     if (!holding.isHeld()) return changed();
-    const beganAt = holding.time.estimate();
-    const execution: Execution = { key, beganAt, since: clock.now(), attempt: null, progress: past.progress };
-    this.#enter(execution);
-    const attempt = beginAttempt({
-      key,
-      call: (step) => this.#call(request, execution, step),
-      idempotencyKey: this.#idempotencyKeyOf(key),
-      attempt: number,
-      timeoutMs: terms.timeoutMs,
-      progress: this.#readProgress(key, past.progress),
-      stream: () => streams.ofStep(key, number, () => this.#isAwaited(execution)),
+    const call = new StepCall(this, request, attempts + 1, progress, {
       log,
       timers,
-      progressed: (details) => this.#noteProgress(key, number, details),
+      beganAt: holding.time.estimate(),
+      since: clock.now(),
     });
-    execution.attempt = attempt;
-    void this.#end(request, execution, attempt);
-  }
-
-  #enter(execution: Execution): void {
-    (this.#running ??= new Map()).set(execution.key, execution);
-  }
-
-  #isAwaited(execution: Execution): boolean {
-    return this.#running?.get(execution.key) === execution;
-  }
-
-  /** Nothing else may win a race meanwhile: a wait would take a signal that nobody is there to get. */
-  #isAhead(request: StepRequest, execution: Execution, is: boolean): void {
-    if (request.state !== (is ? "issued" : "answering") || !this.#isAwaited(execution)) return;
-    request.state = is ? "answering" : "issued";
-    if (!is) this.#parts.changed();
-  }
-
-  /** Calls the function, while the first part of which runs the code's context is not to be used. */
-  #call(request: StepRequest, execution: Execution, step: StepContext): unknown {
-    const { watch, claimed } = this.#parts;
-    const { key, call } = request;
-    const standing = {
-      isAwaited: () => this.#isAwaited(execution),
-      isAhead: (is: boolean) => this.#isAhead(request, execution, is),
-    };
-    this.#calling = key;
-    try {
-      if (watch === undefined) return call(step, standing);
-      // As development mode sees it.
-      const place = { workflow: claimed.workflow, version: claimed.version, step: key };
-      return watch.inside(place, () => call(step, standing));
-    } finally {
-      this.#calling = null;
-    }
-  }
-
-  async #end(request: StepRequest, execution: Execution, { ended }: StepAttempt): Promise<void> {
-    const attemptEnd = await ended;
-    this.#parts.probe("step.after");
-    // It was given up meanwhile.
-    if (!this.#isAwaited(execution)) return;
-    if (attemptEnd.kind === "returned") this.#answer(request, execution, attemptEnd.result);
-    else this.#fail(request, execution, attemptEnd.error, attemptEnd.wasStopped);
-    this.#parts.changed();
+    this.#running.enter(call);
+    call.attempt = new StepAttempt(call);
   }
 
   /** What the step returns is written down before the code sees it, so a result that cannot be is a failure. */
@@ -433,10 +445,10 @@ class RunSteps implements Steps {
   }
 
   /** Answers when. */
-  #leave({ key }: Execution): number {
-    this.#running?.delete(key);
+  #leave(execution: Execution): number {
+    this.#running.leave(execution);
     const at = this.#parts.clock.now();
-    this.#lastEnded = { key, at };
+    this.#lastEnded = { key: execution.key, at };
     return at;
   }
 
@@ -450,32 +462,83 @@ class RunSteps implements Steps {
     changed();
   }
 
-  /** What cannot be read is no reason to fail. */
-  #readProgress(key: string, progress: Payload | null): unknown {
-    if (progress === null) return undefined;
-    try {
-      return this.#parts.payloads.decode(progress, this.#placeOf(key));
-    } catch (error) {
-      this.#parts.log.warn("The progress of a step cannot be read, and is left out.", { step: key, error });
-      return undefined;
-    }
-  }
-
-  #noteProgress(key: string, attempt: number, details: unknown): void {
-    const { holding, payloads, log, changed } = this.#parts;
-    try {
-      const data = payloads.encode(details, this.#placeOf(key), `The progress of step "${key}"`);
-      const execution = this.#running?.get(key);
-      if (execution !== undefined) execution.progress = data;
-      holding.add({ kind: "step_progressed", name: key, attempt, data });
-      changed();
-    } catch (error) {
-      log.warn("The progress of a step cannot be recorded, and is left out.", { step: key, error });
-    }
-  }
 }
 
 function crashError(key: string): Error {
   const message = `The worker died in step "${key}", which is not called again: it may have happened.`;
   return Object.assign(new PawlError("STEP_CRASHED", message, { step: key }), { retryable: false });
+}
+
+/** A call of a step's function: seen by whoever asks what runs, by its attempt, and by the function where that needs to know. */
+class StepCall implements Execution, AttemptParts, CallStanding {
+  readonly request: StepRequest;
+  readonly number: number;
+  readonly log: Log;
+  readonly timers: Timers;
+  readonly beganAt: number;
+  readonly since: number;
+  attempt: StepAttempt | null = null;
+  progress: Payload | null;
+  place = 0;
+  order = 0;
+  readonly #steps: RunSteps;
+  readonly #earlier: Payload | null;
+
+  constructor(
+    steps: RunSteps,
+    request: StepRequest,
+    number: number,
+    progress: Payload | null,
+    { log, timers, beganAt, since }: Pick<StepCall, "log" | "timers" | "beganAt" | "since">,
+  ) {
+    this.request = request;
+    this.number = number;
+    this.log = log;
+    this.timers = timers;
+    this.beganAt = beganAt;
+    this.since = since;
+    this.progress = progress;
+    this.#steps = steps;
+    this.#earlier = progress;
+  }
+
+  get key(): string {
+    return this.request.key;
+  }
+
+  get timeoutMs(): number | null {
+    return this.request.terms.timeoutMs;
+  }
+
+  call(step: StepContext): unknown {
+    return this.#steps.call(this, step);
+  }
+
+  idempotencyKey(): string {
+    return this.#steps.idempotencyKeyOf(this.key);
+  }
+
+  earlierProgress(): unknown {
+    return this.#steps.readProgress(this.key, this.#earlier);
+  }
+
+  stream(): StepContext["stream"] {
+    return this.#steps.streamOf(this, this.number);
+  }
+
+  progressed(details: unknown): void {
+    this.#steps.progressed(this, details);
+  }
+
+  ended(end: AttemptEnd): void {
+    this.#steps.ended(this, end);
+  }
+
+  isAwaited(): boolean {
+    return this.#steps.isAwaited(this);
+  }
+
+  isAhead(is: boolean): void {
+    this.#steps.isAhead(this, is);
+  }
 }

@@ -39,7 +39,7 @@ export function createTransactions(parts: TransactionsParts): Transact {
     return (attempt) => tryNative(attempt, on);
   };
 
-  return async (key, terms, step, { isAwaited, isAhead }) => {
+  return async (key, terms, step, standing) => {
     const tryOnce = protocolOf(terms);
     const began = clock.now();
     const fact = {
@@ -60,12 +60,12 @@ export function createTransactions(parts: TransactionsParts): Transact {
           place,
           fact,
           tookMs: () => clock.now() - began,
-          isAhead,
+          isAhead: (is) => standing.isAhead(is),
           async call(tx) {
             calls += 1;
             const result = await terms.call(tx, step);
             // What was given up is rolled back: the run may have ended without it.
-            if (!isAwaited()) throw new Lost();
+            if (!standing.isAwaited()) throw new Lost();
             return result;
           },
         });

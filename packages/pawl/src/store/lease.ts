@@ -113,15 +113,15 @@ export interface NewEvent {
   readonly seq: number;
   readonly kind: EventKind;
   readonly name: string | null;
-  readonly attempt?: number;
-  readonly beganAt?: number;
+  readonly attempt?: number | undefined;
+  readonly beganAt?: number | undefined;
   /** For `timer_set`: fires this long after the database's time of this write… */
-  readonly delayMs?: number;
+  readonly delayMs?: number | undefined;
   /** …or at this instant. */
-  readonly dueAt?: number;
+  readonly dueAt?: number | undefined;
   readonly data: Payload | null;
   /** The inbox message that this fact consumes; for `update_answered`, also the one that it answers. */
-  readonly takes?: string;
+  readonly takes?: string | undefined;
 }
 
 /** What a holder adds to its run in one transition: facts, the children they speak of, and what is written to streams. */

@@ -32,7 +32,8 @@ function scenario(
       await ctx.sleep("1m");
       return ctx.step("double", () => n * 2);
     });
-    const failing = workflow({ ...options, name: "failing", retry: { attempts: 1 } }, async () => {
+    const failing = workflow({ ...options, name: "failing", retry: { attempts: 1 } }, async (ctx) => {
+      await ctx.sleep("30s");
       throw new TypeError("no such thing");
     });
     engine.register(child, failing);

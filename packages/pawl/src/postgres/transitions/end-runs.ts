@@ -1,5 +1,5 @@
 import type { Ending, Lease } from "../../store/lease.ts";
-import { column, sizeOfPayload, sparseColumn } from "../columns.ts";
+import { bareColumn, sizeOfPayload, sparseColumn } from "../columns.ts";
 import type { Row } from "../database.ts";
 import { transition } from "../transition.ts";
 import {
@@ -42,7 +42,7 @@ export function endValues(shard: number, given: readonly Ending[]): readonly unk
       shard,
       endings.map(({ lease }) => lease),
     ),
-    column(endings, (ending) => ending.status),
+    bareColumn(endings, (ending) => ending.status),
     sparseColumn(endings, (ending) => ending.output?.json),
     sparseColumn(endings, (ending) => ending.output?.notes),
     sparseColumn(endings, (ending) => ending.error?.json),

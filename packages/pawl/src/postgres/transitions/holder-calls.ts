@@ -1,5 +1,5 @@
 import type { Lease, NewEvent, Recording } from "../../store/lease.ts";
-import { column, sizeOfPayload, sparseColumn } from "../columns.ts";
+import { bareColumn, sizeOfPayload, sparseColumn } from "../columns.ts";
 import { runsJson, sizeOfRun } from "./create-runs.ts";
 
 /** By the ids of the runs, as `lock_leases` locks them. */
@@ -12,8 +12,8 @@ export function leaseValues(shard: number, leases: readonly Lease[]): readonly u
   return [
     shard,
     leases[0]?.workerId,
-    column(leases, (lease) => lease.runId),
-    column(leases, (lease) => lease.epoch),
+    bareColumn(leases, (lease) => lease.runId),
+    bareColumn(leases, (lease) => lease.epoch),
   ];
 }
 
@@ -53,9 +53,9 @@ export function eventValues(recordings: readonly Recording[]): readonly unknown[
     for (const event of events) facts.push({ runId: lease.runId, event });
   if (facts.length === 0) return Array<null>(11).fill(null);
   return [
-    column(facts, ({ runId }) => runId),
-    column(facts, ({ event }) => event.seq),
-    column(facts, ({ event }) => event.kind),
+    bareColumn(facts, ({ runId }) => runId),
+    bareColumn(facts, ({ event }) => event.seq),
+    bareColumn(facts, ({ event }) => event.kind),
     sparseColumn(facts, ({ event }) => event.name),
     sparseColumn(facts, ({ event }) => event.attempt),
     sparseColumn(facts, ({ event }) => event.beganAt),
