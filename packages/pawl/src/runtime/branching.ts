@@ -11,21 +11,21 @@ type Branching = Pick<Context, "scope" | "map" | "race">;
 
 interface BranchingParts {
   /** Puts the request with this promise into a branch; false where that cannot be. */
-  readonly adopt: (promise: Promise<unknown>, branch: Branch) => boolean;
+  adopt(promise: Promise<unknown>, branch: Branch): boolean;
   /** The branch has lost. */
-  readonly withdraw: (branch: Branch) => void;
+  withdraw(branch: Branch): void;
 }
 
 const usualConcurrency = 100;
 
 export function createBranching(
   scope: Scope,
-  { adopt, withdraw }: BranchingParts,
+  parts: BranchingParts,
   contextOf: (scope: Scope) => Context,
 ): Branching {
   const enter = (racer: Racer, name: string, races: Scope, branch: Branch): Promise<unknown> => {
     if (typeof racer === "function") return callWith(racer, contextOf(races.inner(name, branch)));
-    if (racer instanceof Promise && adopt(racer, branch)) return racer;
+    if (racer instanceof Promise && parts.adopt(racer, branch)) return racer;
     throw invalid(
       `The branch "${name}" of a race must be what a request of this context returned, or a function: (ctx) => …`,
     );
@@ -83,7 +83,7 @@ export function createBranching(
         const win = (winner: Branch): boolean => {
           if (isDecided) return false;
           isDecided = true;
-          for (const branch of branches) if (branch !== winner) withdraw(branch);
+          for (const branch of branches) if (branch !== winner) parts.withdraw(branch);
           return true;
         };
         const begin = (branch: Branch, name: string): void =>
@@ -96,7 +96,7 @@ export function createBranching(
         } catch (error) {
           // A race that is none has no winner: what was asked for must not wait for it.
           isDecided = true;
-          for (const branch of branches) withdraw(branch);
+          for (const branch of branches) parts.withdraw(branch);
           throw error;
         }
       });

@@ -3,18 +3,14 @@ import { idOfChild } from "../core/child-end.ts";
 import { PawlError } from "../core/error.ts";
 import { findNewerEvent, type RunEvent } from "../core/event.ts";
 import { isOrder, meaningOf } from "../core/fact.ts";
-import { forkOf, seedRunId, type Fork } from "../core/forked.ts";
 import type { Ids } from "../core/ids.ts";
 import { placeOfEvent, placeOfInput } from "../core/payload-codec.ts";
 import { asFinal } from "../core/retry-error.ts";
 import { parseWith } from "../core/schema.ts";
-import { createSeededRandom, type SeededRandom } from "../core/seeded-random.ts";
 import type { Timers } from "../core/timers.ts";
 import type { Watch, WatchedPlace } from "../core/watch.ts";
 import { createAgenda, earliest, type Agenda } from "./agenda.ts";
 import { readAnswer } from "./answer.ts";
-import type { ContinuationTerms } from "./continue-as.ts";
-import { createContext } from "./create-context.ts";
 import { createDelivery, type Delivery } from "./delivery.ts";
 import { findDifference, type CodeEnd } from "./difference.ts";
 import {
@@ -32,12 +28,10 @@ import { createPatches, type Patches } from "./patches.ts";
 import { enterBranch, isLost } from "./race.ts";
 import { createRequest, rejectRequest, requestOf, type Branch, type Request, type RequestTerms } from "./request.ts";
 import { createRequests } from "./requests.ts";
-import { createRunLog, unwatched } from "./run-log.ts";
-import { createScope } from "./scope.ts";
+import { RunCode, type CodeHost } from "./run-code.ts";
 import type { UndoTerms } from "./step-options.ts";
 import type { Streams } from "./streams.ts";
 import type { Transact } from "./transactions.ts";
-import { createUpdateHandlers, type UpdateHandlers } from "./updates.ts";
 
 /** Says what the schema made of the input. */
 const inputParsed = { kind: "input_parsed", name: null } as const;
@@ -58,8 +52,9 @@ export interface CourseParts extends EndingParts {
  * Takes one run from its claim as far as it goes. The code runs until it rests; then it is given one fact, or, when all
  * facts have been given, what it asks for is begun; then it rests again. Replay and live execution are this one loop.
  */
-export class Course {
+export class Course implements CodeHost {
   readonly #parts: CourseParts;
+  readonly #code: RunCode;
   readonly #delivery: Delivery;
   readonly #requests = createRequests();
   readonly #failures = createFailures();
@@ -68,13 +63,7 @@ export class Course {
   #madeAgenda: Agenda | null = null;
   #madeEnding: Ending | null = null;
   #patches: Patches | null = null;
-  #updates: UpdateHandlers | null = null;
   #codeEnd: CodeEnd | null = null;
-  /** What the code sees as the time. */
-  #now: number;
-  readonly #fork: Fork | null;
-  #random: SeededRandom | null = null;
-  #delivered = 0;
   /** The request that was answered last, in words. */
   #lastGiven: string | null = null;
   /** What the code has said undoes a step. */
@@ -98,8 +87,7 @@ export class Course {
   constructor(parts: CourseParts) {
     this.#parts = parts;
     this.#delivery = createDelivery(parts.history);
-    this.#fork = forkOf(parts.history);
-    this.#now = this.#fork?.since ?? parts.claimed.createdAt;
+    this.#code = new RunCode(parts, this);
     this.#isReplaying = parts.history.length > 0;
     this.#resumedSeq = parts.history.findLast(isResumption)?.seq ?? 0;
   }
@@ -195,7 +183,7 @@ export class Course {
     }
     if (claimed.isRaw && workflow.inputSchema !== null && parsed === undefined)
       return this.#parseAndCall(workflow.inputSchema, input);
-    this.#call(input);
+    this.#code.call(input);
     return null;
   }
 
@@ -212,67 +200,27 @@ export class Course {
       return this.#ending.finish({ kind: "threw", error: asFinal(thrown) });
     }
     while (holding.hasFacts()) await this.#record();
-    this.#call(input);
+    this.#code.call(input);
     return null;
   }
 
-  #call(input: unknown): void {
-    const { claimed, workflow, log, bell, payloads, watch } = this.#parts;
-    const { runId, version, attempt, key, parentId } = claimed;
-    const updates = (): UpdateHandlers =>
-      (this.#updates ??= createUpdateHandlers({
-        schemas: workflow.updateSchemas,
-        payloads,
-        withdraw: () => this.#withdrawHandlers(),
-      }));
-    const end = (end: CodeEnd): void => {
-      if (this.#codeEnd !== null) return;
-      this.#codeEnd = end;
-      this.#moves += 1;
-      bell.ring();
-    };
-    const parts = {
-      run: { id: runId, workflow: claimed.workflow, version, attempt, key, parentId },
-      signalSchemas: workflow.signalSchemas,
-      publishedSchemas: workflow.publishedSchemas,
-      updates,
-      log: () => createRunLog(watch === undefined ? log : unwatched(log, watch), {}, () => this.#isReplaying),
-      random: () => (this.#random ??= createSeededRandom(this.#seed())),
-      now: () => this.#now,
-      patch: (id: string) => this.#patch(id),
-      workflow,
-      continueAs: (terms: ContinuationTerms, branch: Branch | null): Promise<never> => {
-        // Handlers that have an update answer it first.
-        const endLater = (): void =>
-          void updates()
-            .finished()
-            .then(() => end({ kind: "continued", terms }));
-        return this.#stopHere({ family: "continueAs", key: workflow.name }, branch, endLater);
-      },
-      block: (reason: string, branch: Branch | null): Promise<never> =>
-        this.#stopHere({ family: "block", key: workflow.name }, branch, () =>
-          end({ kind: "blocked", reason }),
-        ),
-      payloads,
-      transact: this.#parts.transact,
-      adopt: (promise: Promise<unknown>, branch: Branch) => this.#adopt(promise, branch),
-      withdraw: (branch: Branch) => this.#withdraw(branch),
-    };
-    const scope = createScope("", (terms, branch) => this.#ask(terms, branch));
-    const ctx = createContext(parts, scope);
-    const call = async (): Promise<unknown> => {
-      const output = await workflow.call(ctx, input);
-      await this.#updates?.finished();
-      return output;
-    };
-    (watch === undefined ? call() : watch.inside(this.#place(), call)).then(
-      (output) => end({ kind: "returned", output }),
-      (error: unknown) => end({ kind: "threw", error }),
-    );
+  isReplaying(): boolean {
+    return this.#isReplaying;
   }
 
-  /** For what the code asks for last: unless it was told to stop before, it ends here. */
-  #stopHere(
+  watched<T>(call: () => T): T {
+    const { watch } = this.#parts;
+    return watch === undefined ? call() : watch.inside(this.#place(), call);
+  }
+
+  ended(end: CodeEnd): void {
+    if (this.#codeEnd !== null) return;
+    this.#codeEnd = end;
+    this.#moves += 1;
+    this.#parts.bell.ring();
+  }
+
+  stopHere(
     asked: { readonly family: string; readonly key: string },
     branch: Branch | null,
     end: () => void,
@@ -283,8 +231,7 @@ export class Course {
     return new Promise(() => {});
   }
 
-  /** Handlers get no more updates, but for those that are on their way to them: whether there are any is answered. */
-  #withdrawHandlers(): boolean {
+  withdrawHandlers(): boolean {
     let areAnswered = false;
     for (const request of this.#requests.all()) {
       if (request.family !== "update") continue;
@@ -300,14 +247,14 @@ export class Course {
   }
 
   /** Nobody records the side that code takes which goes on by itself: the run is replayed. */
-  #patch(id: string): boolean {
+  patch(id: string): boolean {
     this.#patches ??= createPatches(this.#parts, () => this.#delivery.isSpent());
     if (!this.#isOver()) return this.#patches.isNew(id);
     this.#moves += 1;
     return true;
   }
 
-  #ask(terms: RequestTerms, branch: Branch | null): Promise<unknown> {
+  ask(terms: RequestTerms, branch: Branch | null): Promise<unknown> {
     this.#parts.watch?.asked(`${terms.family} "${terms.key}"`);
     if (this.#isOver()) return this.#ignore(terms);
     if (this.#refusal !== null) return Promise.reject(this.#refusal);
@@ -333,7 +280,7 @@ export class Course {
   }
 
   /** Answers whether this is the promise of a request, and one that can be in the branch. */
-  #adopt(promise: Promise<unknown>, branch: Branch): boolean {
+  adopt(promise: Promise<unknown>, branch: Branch): boolean {
     const request = requestOf(promise);
     if (request === undefined || request.branch !== branch.outer) return false;
     if (request.state !== "settled") enterBranch(request, branch);
@@ -341,7 +288,7 @@ export class Course {
   }
 
   /** Another branch has won. */
-  #withdraw(branch: Branch): void {
+  withdraw(branch: Branch): void {
     branch.isLost = true;
     for (const request of branch.open) {
       const isBegun = request.state === "issued" && leavesMark(request);
@@ -406,18 +353,10 @@ export class Course {
     return "released";
   }
 
-  /** A fork draws what its source drew, for as long as it takes the same course. */
-  #seed(): string {
-    return `${seedRunId(this.#fork, this.#parts.claimed.runId, this.#delivered)}/${this.#delivered}`;
-  }
-
   #deliver(event: RunEvent): null | Promise<Outcome> {
     const { payloads, claimed } = this.#parts;
     this.#delivery.take();
-    this.#now = Math.max(this.#now, event.at);
-    // A new generator after each fact: what steps draw, which do not run again in replay, shifts nothing.
-    this.#delivered += 1;
-    this.#random = null;
+    this.#code.given(event);
     this.#movesAtDelivery = this.#moves;
     if (event.kind === "cancel_requested" || event.kind === "undo_began") this.#cancel(event);
     const meaning = meaningOf(event);

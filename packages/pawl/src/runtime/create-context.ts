@@ -16,7 +16,6 @@ import type { SeededRandom } from "../core/seeded-random.ts";
 import {
   assertWorkflow,
   schemaOf,
-  type PublishedSchemas,
   type SignalSchemas,
   type WorkflowRef,
 } from "../core/workflow-ref.ts";
@@ -46,26 +45,28 @@ import {
 } from "./transaction-options.ts";
 import type { Transact } from "./transactions.ts";
 import type { UpdateHandlers } from "./updates.ts";
+import type { Workflow } from "./workflow.ts";
 
+/** What the contexts of one run's code are made of. */
 export interface ContextParts {
   readonly run: RunIdentity;
-  readonly signalSchemas: SignalSchemas | null;
-  readonly publishedSchemas: PublishedSchemas | null;
-  readonly log: () => Log;
-  readonly random: () => SeededRandom;
-  readonly now: () => number;
-  readonly patch: (id: string) => boolean;
   /** The workflow whose code this is. */
-  readonly workflow: WorkflowRef;
-  /** Ends the code here. */
-  readonly continueAs: (terms: ContinuationTerms, branch: Branch | null) => Promise<never>;
-  /** Ends the code here, and leaves the run to others. */
-  readonly block: (reason: string, branch: Branch | null) => Promise<never>;
+  readonly workflow: Workflow;
   readonly payloads: Payloads;
-  readonly adopt: (promise: Promise<unknown>, branch: Branch) => boolean;
-  readonly withdraw: (branch: Branch) => void;
-  readonly updates: () => UpdateHandlers;
-  readonly transact: Transact;
+  log(): Log;
+  random(): SeededRandom;
+  now(): number;
+  patch(id: string): boolean;
+  /** Ends the code here. */
+  continueAs(terms: ContinuationTerms, branch: Branch | null): Promise<never>;
+  /** Ends the code here, and leaves the run to others. */
+  block(reason: string, branch: Branch | null): Promise<never>;
+  /** Puts the request with this promise into a branch; false where that cannot be. */
+  adopt(promise: Promise<unknown>, branch: Branch): boolean;
+  /** The branch has lost. */
+  withdraw(branch: Branch): void;
+  updates(): UpdateHandlers;
+  transact: Transact;
 }
 
 /** What code in this scope asks with. */
@@ -75,66 +76,58 @@ export function createContext(parts: ContextParts, scope: Scope): Context {
 
 const members: Makers<Context, ContextParts, Scope> = {
   run: ({ run }) => run,
-  log: ({ log }) => log(),
-  now: ({ now }) => now,
-  random:
-    ({ random }) =>
-    () =>
-      random().next(),
-  uuid:
-    ({ random }) =>
-    () =>
-      random().uuid(),
-  patch:
-    ({ patch }) =>
-    (id: string) => {
-      assertName("patch", id);
-      return patch(id);
-    },
+  log: (parts) => parts.log(),
+  now: (parts) => () => parts.now(),
+  random: (parts) => () => parts.random().next(),
+  uuid: (parts) => () => parts.random().uuid(),
+  patch: (parts) => (id: string) => {
+    assertName("patch", id);
+    return parts.patch(id);
+  },
 
   step:
-    (parts, { ask, nextKey }) =>
+    (parts, scope) =>
     (name: string, call: (step: StepContext) => unknown, options?: StepOptions<never>) =>
       request(() => {
         assertName("step", name);
         if (typeof call !== "function") throw invalid(`The step "${name}" needs a function to call.`);
         const terms = readStepOptions(options);
         const asked = terms.publish === null ? call : withShown(parts, call, terms.publish);
-        return ask({ family: "step", key: nextKey("step", name), call: asked, terms });
+        return scope.ask({ family: "step", key: scope.nextKey("step", name), call: asked, terms });
       }),
   transaction:
-    ({ transact }, { ask, nextKey }) =>
+    (parts, scope) =>
     (name: string, work: TransactionTerms["call"], options: TransactionOptions<unknown> = {}) =>
       request(() => {
         assertName("step", name);
         const { terms, ...transaction } = readTransactionTerms(name, work, options);
-        const key = nextKey("step", name);
+        const key = scope.nextKey("step", name);
         const call = (step: StepContext, standing: CallStanding): unknown =>
-          transact(key, transaction, step, standing);
-        return ask({ family: "step", key, call, terms });
+          parts.transact(key, transaction, step, standing);
+        return scope.ask({ family: "step", key, call, terms });
       }),
   sleep:
-    (_parts, { ask, nextKey }) =>
+    (_parts, scope) =>
     (duration: Duration) =>
       request(() => {
         const timer = { delayMs: parseDelay(duration, "sleep") };
-        return ask({ family: "sleep", key: nextKey("sleep", sleepName), timer });
+        return scope.ask({ family: "sleep", key: scope.nextKey("sleep", sleepName), timer });
       }),
   sleepUntil:
-    (_parts, { ask, nextKey }) =>
+    (_parts, scope) =>
     (instant: Date | number) =>
       request(() => {
         const timer = { dueAt: parseInstant(instant) };
-        return ask({ family: "sleep", key: nextKey("sleep", sleepName), timer });
+        return scope.ask({ family: "sleep", key: scope.nextKey("sleep", sleepName), timer });
       }),
   waitForSignal:
-    ({ signalSchemas }, { ask, nextKey }) =>
+    ({ workflow }, scope) =>
     (signal: string, options?: TimeoutOption) =>
       request(() => {
         assertName("signal", signal);
-        const schema = schemaOfSignal(signalSchemas, signal);
+        const schema = schemaOfSignal(workflow.signalSchemas, signal);
         const timer = parseTimeout(options);
-        return ask({ family: "wait", key: nextKey("wait", waitName(signal)), signal, schema, timer });
+        return scope.ask({ family: "wait", key: scope.nextKey("wait", waitName(signal)), signal, schema, timer });
       }),
   call:
     (parts, scope) =>
@@ -149,43 +142,51 @@ const members: Makers<Context, ContextParts, Scope> = {
     (workflow: WorkflowRef, input?: unknown, options: StartChildOptions = {}) =>
       request(() => startChild(parts, scope, workflow, input, options)),
   continueAs:
-    ({ workflow, payloads, continueAs }, { branch }) =>
+    (parts, { branch, isOfHandler }) =>
     (input?: unknown, to: ContinueOptions | WorkflowRef = {}) =>
-      request(async () => continueAs(await readContinuation(workflow, payloads, input, to), branch)),
+      request(async () => {
+        // A run goes on once its handlers are done: one that waited for that would wait for itself.
+        if (isOfHandler)
+          throw invalid(
+            "continueAs is for the workflow's own code, not for the handler of an update: let that tell the code.",
+          );
+        const terms = await readContinuation(parts.workflow, parts.payloads, input, to);
+        return parts.continueAs(terms, branch);
+      }),
   block:
-    ({ payloads, block }, { branch }) =>
+    (parts, { branch }) =>
     (reason: string) =>
       request(() => {
         if (typeof reason !== "string" || reason === "") throw invalid("block needs a reason: a sentence.");
         // It is recorded: what cannot be is refused here.
-        payloads.write(reason, "The reason of block");
-        return block(reason, branch);
+        parts.payloads.write(reason, "The reason of block");
+        return parts.block(reason, branch);
       }),
   publish:
-    (parts, { ask, nextKey }) =>
+    (parts, scope) =>
     (key: string, value: unknown) =>
       request((): Promise<unknown> => {
         assertName("published value", key);
-        const requestKey = nextKey("publish", publishName(key));
+        const requestKey = scope.nextKey("publish", publishName(key));
         return writeShown(parts, key, value, (written) =>
-          ask({ family: "publish", key: requestKey, value: written }),
+          scope.ask({ family: "publish", key: requestKey, value: written }),
         );
       }),
   pause:
-    ({ payloads }, { ask, nextKey }) =>
+    ({ payloads }, scope) =>
     (reason?: string) =>
       request(() => {
         if (reason !== undefined && typeof reason !== "string")
           throw invalid("pause needs a text to say why.");
         const written = payloads.write(reason === undefined ? undefined : { reason }, "The reason");
-        return ask({ family: "pause", key: nextKey("pause", pauseName), reason: written });
+        return scope.ask({ family: "pause", key: scope.nextKey("pause", pauseName), reason: written });
       }),
   stream: (parts, scope) => (name: string) => writeTo(name, parts, scope),
   onUpdate: (parts, scope) => (name: string, handler: (payload: unknown, ctx: Context) => unknown) =>
     parts
       .updates()
       .register(name, handler, scope, (inner) =>
-        createContext({ ...parts, continueAs: refuseInHandler }, inner),
+        createContext(parts, inner),
       ),
   scope: (parts, scope) => branchingOf(parts, scope).scope,
   map: (parts, scope) => branchingOf(parts, scope).map,
@@ -199,7 +200,7 @@ function branchingOf(parts: ContextParts, scope: Scope): ReturnType<typeof creat
 /** Awaits only what must be: a request is numbered and asked for in the order of the code. */
 function withChild(
   { payloads }: ContextParts,
-  { nextKey }: Scope,
+  scope: Scope,
   what: "call" | "start",
   workflow: WorkflowRef,
   input: unknown,
@@ -217,7 +218,7 @@ function withChild(
   const ownMs = timeout === undefined ? null : parseDelay(timeout, "timeout");
   const timeoutMs = earliest(workflow.timeoutMs, ownMs);
   const expiresInMs = expiresIn === undefined ? null : parseDelay(expiresIn, "expiry");
-  const key = nextKey("child", name);
+  const key = scope.nextKey("child", name);
   const askWith = (parsed: unknown): Promise<unknown> => {
     const payload = payloads.write(parsed, `The input of ${name}`);
     const child = { workflow: name, version, queue, priority, tags, retry, isDetached, isRaw };
@@ -235,17 +236,16 @@ async function startChild(
   input: unknown,
   options: StartChildOptions,
 ): Promise<ChildHandle> {
-  const { ask } = scope;
   let startedAs = "";
   const id = await withChild(parts, scope, "start", workflow, input, options, (key, child) => {
     startedAs = key;
-    return ask({ family: "start", key, child });
+    return scope.ask({ family: "start", key, child });
   });
   const childId = id as RunId;
   let result: Promise<unknown> | null = null;
   /** Asked for again once it has failed: a wait that lost a race may be made anew. */
   const join = (): Promise<unknown> => {
-    const joined = ask({ family: "child", key: startedAs, workflow: workflow.name, child: null, childId });
+    const joined = scope.ask({ family: "child", key: startedAs, workflow: workflow.name, child: null, childId });
     joined.catch(() => (result = null));
     return joined;
   };
@@ -254,13 +254,13 @@ async function startChild(
 
 /** A value as its schema makes it, written down; at once where the schema can. */
 function writeShown<Written>(
-  { publishedSchemas, payloads }: ContextParts,
+  { workflow, payloads }: ContextParts,
   key: string,
   value: unknown,
   then: (written: Payload | null) => Written,
 ): Written | Promise<Written> {
   assertName("published value", key);
-  const schema = schemaOf(publishedSchemas, "published value", key);
+  const schema = schemaOf(workflow.publishedSchemas, "published value", key);
   const what = `published value "${key}"`;
   const write = (parsed: unknown): Written => then(payloads.write(parsed, `The ${what}`));
   if (schema === null) return write(value);
@@ -296,31 +296,22 @@ function withShown(
   };
 }
 
-function writeTo(name: string, { payloads }: ContextParts, { ask, nextKey }: Scope): StreamWriter {
+function writeTo(name: string, { payloads }: ContextParts, scope: Scope): StreamWriter {
   assertName("stream", name);
   const terms = { family: "stream", stream: name } as const;
   const write = (value: unknown): Promise<unknown> => {
-    const key = nextKey("stream", streamName(name));
+    const key = scope.nextKey("stream", streamName(name));
     const written = payloads.write(value, `What is written to stream "${name}"`);
-    return ask({ ...terms, key, value: written, isClosing: false });
+    return scope.ask({ ...terms, key, value: written, isClosing: false });
   };
   const close = (): Promise<unknown> => {
-    const key = nextKey("stream", closeName(name));
-    return ask({ ...terms, key, value: null, isClosing: true });
+    const key = scope.nextKey("stream", closeName(name));
+    return scope.ask({ ...terms, key, value: null, isClosing: true });
   };
   return {
     write: (value) => request(() => write(value)) as Promise<void>,
     close: () => request(close) as Promise<void>,
   };
-}
-
-/** A run goes on once its handlers are done: one that waited for that would wait for itself. */
-function refuseInHandler(): Promise<never> {
-  return Promise.reject(
-    invalid(
-      "continueAs is for the workflow's own code, not for the handler of an update: let that tell the code.",
-    ),
-  );
 }
 
 /** A mistake rejects, like any answer, and must not end the process where nobody awaits it. */

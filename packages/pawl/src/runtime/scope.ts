@@ -1,35 +1,49 @@
 import { requestKey, type Family } from "../core/request-key.ts";
 import type { Branch, RequestTerms } from "./request.ts";
 
-/** A part of the code whose requests are named and numbered apart from all others. */
-export interface Scope {
-  /** The key of the next request of this family and name: numbered in the order asked. */
-  readonly nextKey: (family: Family, name: string) => string;
-  /** Registers a request at once; the promise settles when its answer is delivered. */
-  readonly ask: (terms: RequestTerms) => Promise<unknown>;
-  /** A scope in this one. The second of a name is another than the first. */
-  readonly inner: (name: string, branch?: Branch | null) => Scope;
-  /** The branch of a race that its code is in. */
-  readonly branch: Branch | null;
+/** Registers a request at once; the promise settles when its answer is delivered. */
+export interface Asked {
+  ask(terms: RequestTerms, branch: Branch | null): Promise<unknown>;
 }
 
-export type Ask = (terms: RequestTerms, branch: Branch | null) => Promise<unknown>;
+/** A part of the code whose requests are named and numbered apart from all others. */
+export class Scope {
+  /** The branch of a race that its code is in. */
+  readonly branch: Branch | null;
+  /** Its code handles an update. */
+  readonly isOfHandler: boolean;
+  readonly #path: string;
+  readonly #asked: Asked;
+  #counts: Map<string, number> | null = null;
 
-/** @param path how the keys of its requests begin; empty for the whole run */
-export function createScope(path: string, ask: Ask, branch: Branch | null = null): Scope {
-  const counts = new Map<string, number>();
+  /** @param path how the keys of its requests begin; empty for the whole run */
+  constructor(path: string, asked: Asked, branch: Branch | null = null, isOfHandler = false) {
+    this.branch = branch;
+    this.isOfHandler = isOfHandler;
+    this.#path = path;
+    this.#asked = asked;
+  }
 
-  const nextKey = (family: Family | "scope", name: string): string => {
+  /** The key of the next request of this family and name: numbered in the order asked. */
+  nextKey(family: Family | "scope", name: string): string {
+    this.#counts ??= new Map();
     const id = `${family} ${name}`;
-    const occurrence = (counts.get(id) ?? 0) + 1;
-    counts.set(id, occurrence);
-    return requestKey(path, name, occurrence);
-  };
+    const occurrence = (this.#counts.get(id) ?? 0) + 1;
+    this.#counts.set(id, occurrence);
+    return requestKey(this.#path, name, occurrence);
+  }
 
-  return {
-    nextKey,
-    ask: (terms) => ask(terms, branch),
-    inner: (name, within = branch) => createScope(nextKey("scope", name), ask, within),
-    branch,
-  };
+  ask(terms: RequestTerms): Promise<unknown> {
+    return this.#asked.ask(terms, this.branch);
+  }
+
+  /** A scope in this one. The second of a name is another than the first. */
+  inner(name: string, within: Branch | null = this.branch): Scope {
+    return new Scope(this.nextKey("scope", name), this.#asked, within, this.isOfHandler);
+  }
+
+  /** The same for the handler of an update. */
+  ofHandler(name: string): Scope {
+    return new Scope(this.nextKey("scope", name), this.#asked, this.branch, true);
+  }
 }

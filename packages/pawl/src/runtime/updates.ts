@@ -80,7 +80,7 @@ export function createUpdateHandlers({ schemas, payloads, withdraw }: HandlersPa
     while (!isClosing) {
       const key = scope.nextKey("update", updateName(name));
       const received = (await scope.ask({ family: "update", key, update: name, schema })) as ReceivedUpdate;
-      void handle(name, key, received, handler, scope, contextIn(scope.inner(updateName(name))));
+      void handle(name, key, received, handler, scope, contextIn(scope.ofHandler(updateName(name))));
     }
   };
 
