@@ -126,7 +126,7 @@ const mistakesOfHolding: readonly Mutant[] = [
     name: "timers are set too short",
     breaks: ["I9"],
     spoil(store) {
-      const shorten = <R extends { readonly events: readonly { readonly delayMs?: number }[] }>(
+      const shorten = <R extends { readonly events: readonly { readonly delayMs?: number | undefined }[] }>(
         recording: R,
       ): R => ({
         ...recording,

@@ -69,8 +69,15 @@ export const programMutants: readonly RuntimeMutant[] = [
     name: "a step that took too long is waited for",
     breaks: ["I3", "I17"],
     file: "runtime/step-attempt.ts",
-    right: "await (timeoutMs === null ? call(given) : this.#callWithin(timeoutMs, given));",
-    wrong: "await call(given);",
+    right: "timeoutMs === null ? parts.call(given) : this.#callWithin(timeoutMs, given);",
+    wrong: "parts.call(given);",
+  },
+  {
+    name: "the code does not rest between two facts",
+    breaks: ["I14", "I17"],
+    file: "runtime/course.ts",
+    right: "mayStir = !(next instanceof Promise);",
+    wrong: "mayStir = false;",
   },
   {
     name: "a step that must not be is called again after a crash",
@@ -96,7 +103,7 @@ export const programMutants: readonly RuntimeMutant[] = [
   {
     name: "a run that returns does not wait for its handlers",
     breaks: ["I10"],
-    file: "runtime/course.ts",
+    file: "runtime/run-code.ts",
     right: "await this.#updates?.finished();\n      return output;",
     wrong: "return output;",
   },

@@ -18,8 +18,8 @@ export const runtimeMutants: readonly RuntimeMutant[] = [
     name: "a new holder undoes again what was undone",
     breaks: ["I24"],
     file: "runtime/step-past.ts",
-    right: "for (const event of history) add(event);",
-    wrong: `for (const event of history) if (event.kind !== "undo_completed") add(event);`,
+    right: "for (const event of history) pasts.add(event);",
+    wrong: `for (const event of history) if (event.kind !== "undo_completed") pasts.add(event);`,
   },
   {
     name: "an undo is called twice",

@@ -26,7 +26,14 @@ import { Lost } from "./holding.ts";
 import { stopError, stopOf } from "./orders.ts";
 import { createPatches, type Patches } from "./patches.ts";
 import { enterBranch, isLost } from "./race.ts";
-import { createRequest, rejectRequest, requestOf, type Branch, type Request, type RequestTerms } from "./request.ts";
+import {
+  createRequest,
+  rejectRequest,
+  requestOf,
+  type Branch,
+  type Request,
+  type RequestTerms,
+} from "./request.ts";
 import { createRequests } from "./requests.ts";
 import { RunCode, type CodeHost } from "./run-code.ts";
 import type { UndoTerms } from "./step-options.ts";
@@ -67,7 +74,7 @@ export class Course implements CodeHost {
   /** The request that was answered last, in words. */
   #lastGiven: string | null = null;
   /** What the code has said undoes a step. */
-  readonly #undos = new Map<string, UndoTerms>();
+  #undos: Map<string, UndoTerms> | null = null;
   /** What every request gets from the moment the code knows that it is to stop. */
   #refusal: PawlError | null = null;
   /** Counts what the code does: it asks for something, or comes to its end. */
@@ -100,7 +107,7 @@ export class Course implements CodeHost {
     return (this.#madeEnding ??= createEnding(this.#parts, {
       absorb: (events) => this.#absorb(events),
       handledFailures: (thrown) => this.#failures.handled(thrown),
-      undos: this.#undos,
+      undos: (this.#undos ??= new Map()),
     }));
   }
 
@@ -272,7 +279,7 @@ export class Course implements CodeHost {
     if (request.family === "child" && request.childId !== null) request.state = "issued";
     this.#requests.add(request);
     if (request.family === "step" && request.terms.undo !== null)
-      this.#undos.set(request.key, request.terms.undo);
+      (this.#undos ??= new Map()).set(request.key, request.terms.undo);
     this.#failures.asked();
     this.#moves += 1;
     this.#parts.bell.ring();

@@ -13,12 +13,7 @@ import { asFinal } from "../core/retry-error.ts";
 import { createRetryPolicy } from "../core/retry.ts";
 import { parseWith } from "../core/schema.ts";
 import type { SeededRandom } from "../core/seeded-random.ts";
-import {
-  assertWorkflow,
-  schemaOf,
-  type SignalSchemas,
-  type WorkflowRef,
-} from "../core/workflow-ref.ts";
+import { assertWorkflow, schemaOf, type SignalSchemas, type WorkflowRef } from "../core/workflow-ref.ts";
 import { earliest } from "./agenda.ts";
 import { createBranching } from "./branching.ts";
 import { callChecks } from "./call-checks.ts";
@@ -86,8 +81,7 @@ const members: Makers<Context, ContextParts, Scope> = {
   },
 
   step:
-    (parts, scope) =>
-    (name: string, call: (step: StepContext) => unknown, options?: StepOptions<never>) =>
+    (parts, scope) => (name: string, call: (step: StepContext) => unknown, options?: StepOptions<never>) =>
       request(() => {
         assertName("step", name);
         if (typeof call !== "function") throw invalid(`The step "${name}" needs a function to call.`);
@@ -106,20 +100,16 @@ const members: Makers<Context, ContextParts, Scope> = {
           parts.transact(key, transaction, step, standing);
         return scope.ask({ family: "step", key, call, terms });
       }),
-  sleep:
-    (_parts, scope) =>
-    (duration: Duration) =>
-      request(() => {
-        const timer = { delayMs: parseDelay(duration, "sleep") };
-        return scope.ask({ family: "sleep", key: scope.nextKey("sleep", sleepName), timer });
-      }),
-  sleepUntil:
-    (_parts, scope) =>
-    (instant: Date | number) =>
-      request(() => {
-        const timer = { dueAt: parseInstant(instant) };
-        return scope.ask({ family: "sleep", key: scope.nextKey("sleep", sleepName), timer });
-      }),
+  sleep: (_parts, scope) => (duration: Duration) =>
+    request(() => {
+      const timer = { delayMs: parseDelay(duration, "sleep") };
+      return scope.ask({ family: "sleep", key: scope.nextKey("sleep", sleepName), timer });
+    }),
+  sleepUntil: (_parts, scope) => (instant: Date | number) =>
+    request(() => {
+      const timer = { dueAt: parseInstant(instant) };
+      return scope.ask({ family: "sleep", key: scope.nextKey("sleep", sleepName), timer });
+    }),
   waitForSignal:
     ({ workflow }, scope) =>
     (signal: string, options?: TimeoutOption) =>
@@ -127,7 +117,13 @@ const members: Makers<Context, ContextParts, Scope> = {
         assertName("signal", signal);
         const schema = schemaOfSignal(workflow.signalSchemas, signal);
         const timer = parseTimeout(options);
-        return scope.ask({ family: "wait", key: scope.nextKey("wait", waitName(signal)), signal, schema, timer });
+        return scope.ask({
+          family: "wait",
+          key: scope.nextKey("wait", waitName(signal)),
+          signal,
+          schema,
+          timer,
+        });
       }),
   call:
     (parts, scope) =>
@@ -162,16 +158,14 @@ const members: Makers<Context, ContextParts, Scope> = {
         parts.payloads.write(reason, "The reason of block");
         return parts.block(reason, branch);
       }),
-  publish:
-    (parts, scope) =>
-    (key: string, value: unknown) =>
-      request((): Promise<unknown> => {
-        assertName("published value", key);
-        const requestKey = scope.nextKey("publish", publishName(key));
-        return writeShown(parts, key, value, (written) =>
-          scope.ask({ family: "publish", key: requestKey, value: written }),
-        );
-      }),
+  publish: (parts, scope) => (key: string, value: unknown) =>
+    request((): Promise<unknown> => {
+      assertName("published value", key);
+      const requestKey = scope.nextKey("publish", publishName(key));
+      return writeShown(parts, key, value, (written) =>
+        scope.ask({ family: "publish", key: requestKey, value: written }),
+      );
+    }),
   pause:
     ({ payloads }, scope) =>
     (reason?: string) =>
@@ -183,11 +177,7 @@ const members: Makers<Context, ContextParts, Scope> = {
       }),
   stream: (parts, scope) => (name: string) => writeTo(name, parts, scope),
   onUpdate: (parts, scope) => (name: string, handler: (payload: unknown, ctx: Context) => unknown) =>
-    parts
-      .updates()
-      .register(name, handler, scope, (inner) =>
-        createContext(parts, inner),
-      ),
+    parts.updates().register(name, handler, scope, (inner) => createContext(parts, inner)),
   scope: (parts, scope) => branchingOf(parts, scope).scope,
   map: (parts, scope) => branchingOf(parts, scope).map,
   race: (parts, scope) => branchingOf(parts, scope).race,
@@ -245,7 +235,13 @@ async function startChild(
   let result: Promise<unknown> | null = null;
   /** Asked for again once it has failed: a wait that lost a race may be made anew. */
   const join = (): Promise<unknown> => {
-    const joined = scope.ask({ family: "child", key: startedAs, workflow: workflow.name, child: null, childId });
+    const joined = scope.ask({
+      family: "child",
+      key: startedAs,
+      workflow: workflow.name,
+      child: null,
+      childId,
+    });
     joined.catch(() => (result = null));
     return joined;
   };

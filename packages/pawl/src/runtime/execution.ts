@@ -201,6 +201,9 @@ class RunExecution implements Execution {
     const { input, isInputLeftOut, lastSeq, told } = this.#claimed;
     const holding = this.#holding;
     if (workflow.crashLimit === 0) await holding.begin();
+    // Most need their history alone.
+    if (!isInputLeftOut && !told)
+      return this.#run(workflow, input, lastSeq > 0 ? await holding.loadHistory() : none, none);
     const [loadedInput, history, messages] = await Promise.all([
       isInputLeftOut ? holding.loadInput() : input,
       lastSeq > 0 ? holding.loadHistory() : none,

@@ -6,7 +6,7 @@ export type Makers<Made, A, B> = { readonly [Name in keyof Made]-?: (a: A, b: B)
  * many, and some are costly.
  */
 export function madeOnUse<Made extends object, A, B>(makers: Makers<Made, A, B>, a: A, b: B): Made {
-  return new Proxy({}, new MadeOnUse(makers as Makers<Record<string, unknown>, A, B>, a, b)) as Made;
+  return new Proxy({}, new MadeOnUse<A, B>(makers, a, b)) as Made;
 }
 
 class MadeOnUse<A, B> implements ProxyHandler<object> {

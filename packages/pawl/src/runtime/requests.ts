@@ -37,7 +37,7 @@ export function createRequests(): Requests {
 
 /** What few runs need is made when it is needed. */
 class OpenRequests implements Requests {
-  readonly #unsettled = new Map<string, Request>();
+  #unsettled: Map<string, Request> | null = null;
   #waits: Map<Topic, Set<MessageRequest>> | null = null;
   #timed: Set<TimedRequest> | null = null;
   #children: Set<Request> | null = null;
@@ -46,11 +46,11 @@ class OpenRequests implements Requests {
   #inBackground = 0;
 
   size(): number {
-    return this.#unsettled.size - this.#inBackground;
+    return (this.#unsettled?.size ?? 0) - this.#inBackground;
   }
 
   add(request: Request): void {
-    this.#unsettled.set(request.id, request);
+    (this.#unsettled ??= new Map()).set(request.id, request);
     if (request.state === "held") this.#held.push(request);
     if (request.family === "child") (this.#children ??= new Set()).add(request);
     if (request.family === "sleep" || request.family === "wait") (this.#timed ??= new Set()).add(request);
@@ -63,11 +63,11 @@ class OpenRequests implements Requests {
   }
 
   find(asked: Pick<FactMeaning, "family" | "key">): Request | undefined {
-    return this.#unsettled.get(requestId(asked));
+    return this.#unsettled?.get(requestId(asked));
   }
 
   all(): readonly Request[] {
-    return [...this.#unsettled.values()];
+    return [...(this.#unsettled?.values() ?? [])];
   }
 
   takeHeld(): readonly Request[] {
@@ -110,7 +110,7 @@ class OpenRequests implements Requests {
     request.state = "settled";
     this.#forget(request);
     leaveBranch(request);
-    if (this.#unsettled.delete(request.id) && request.family === "update") this.#inBackground -= 1;
+    if (this.#unsettled?.delete(request.id) === true && request.family === "update") this.#inBackground -= 1;
   }
 
   #forget(request: Request): void {

@@ -461,7 +461,6 @@ class RunSteps implements Steps {
     holding.add({ kind: "step_failed", name: key, attempt: claimed.attempt, data });
     changed();
   }
-
 }
 
 function crashError(key: string): Error {

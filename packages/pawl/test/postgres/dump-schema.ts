@@ -7,7 +7,15 @@ import type { SchemaName } from "../../src/postgres/schema-name.ts";
  */
 export async function dumpSchema(pool: pg.Pool, schema: SchemaName): Promise<string> {
   const parts: string[] = [`create schema ${schema.quoted};`];
-  for (const query of [domains, types, tables, functionsIn("others"), indexes, views, functionsIn("nothing")]) {
+  for (const query of [
+    domains,
+    types,
+    tables,
+    functionsIn("others"),
+    indexes,
+    views,
+    functionsIn("nothing"),
+  ]) {
     const { rows } = await pool.query<{ sql: string }>(query, [schema.name]);
     parts.push(...rows.map(({ sql }) => `${withoutOnlyName(sql.trim())};`));
   }
