@@ -600,7 +600,11 @@ export class Course implements CodeHost {
   async #park(): Promise<Outcome | null> {
     const { bell, holding, inbox, parkGraceMs } = this.#parts;
     // The last fact led to nothing: the code waits for others, or for something that the engine cannot see.
-    if (this.#movesAtDelivery === this.#moves && (await bell.wait(parkGraceMs))) return null;
+    if (this.#movesAtDelivery === this.#moves) {
+      // What has gathered does not wait for that: a timer counts from its record.
+      if (holding.hasPressing()) return this.#record();
+      if (await bell.wait(parkGraceMs)) return null;
+    }
     const { answer, events } = await holding.park({
       reason: "waiting",
       dueAt: earliest(this.#agenda.nextDueAt(), this.#deadlineAt()),

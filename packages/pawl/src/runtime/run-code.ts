@@ -56,6 +56,7 @@ export class RunCode implements ContextParts {
   #given = 0;
   #random: SeededRandom | null = null;
   #updates: UpdateHandlers | null = null;
+  #run: RunIdentity | null = null;
 
   constructor(parts: RunCodeParts, host: CodeHost) {
     this.#parts = parts;
@@ -89,7 +90,7 @@ export class RunCode implements ContextParts {
 
   get run(): RunIdentity {
     const { runId: id, workflow, version, attempt, key, parentId } = this.#parts.claimed;
-    return { id, workflow, version, attempt, key, parentId };
+    return (this.#run ??= { id, workflow, version, attempt, key, parentId });
   }
 
   get workflow(): Workflow {

@@ -321,8 +321,10 @@ class RunSteps implements Steps {
     this.#parts.probe("step.after");
     // It was given up meanwhile.
     if (!this.isAwaited(call)) return;
-    if (end.kind === "returned") this.#answer(call.request, call, end.result);
-    else this.#fail(call.request, call, end.error, end.wasStopped);
+    // First of all: whatever goes wrong from here on, nobody waits for it in vain.
+    this.#leave(call);
+    if (end.kind === "returned") this.#answer(call, end.result);
+    else this.#fail(call, end.error, end.wasStopped);
     this.#parts.changed();
   }
 
@@ -368,9 +370,9 @@ class RunSteps implements Steps {
   }
 
   /** What the step returns is written down before the code sees it, so a result that cannot be is a failure. */
-  #answer(request: StepRequest, execution: Execution, answer: unknown): void {
-    const { key } = request;
-    if (answer instanceof Settled) return this.#settle(request, execution, answer);
+  #answer(call: StepCall, answer: unknown): void {
+    const { key } = call;
+    if (answer instanceof Settled) return this.#settle(call, answer);
     const values = answer instanceof Shown ? answer.values : null;
     const result = answer instanceof Shown ? answer.result : answer;
     let data: Payload | null;
@@ -379,9 +381,9 @@ class RunSteps implements Steps {
       data = this.#parts.payloads.encode(result, this.#placeOf(key), `The result of step "${key}"`);
       if (values !== null) shown = this.#factsOfShown(key, values);
     } catch (error) {
-      return this.#addAnswer(request, execution, "step_failed", this.#encodeFailure(request, error, true));
+      return this.#addAnswer(call, "step_failed", this.#encodeFailure(call.request, error, true));
     }
-    this.#addAnswer(request, execution, "step_completed", data);
+    this.#addAnswer(call, "step_completed", data);
     if (shown !== null) for (const fact of shown) this.#parts.holding.add(fact);
   }
 
@@ -393,8 +395,9 @@ class RunSteps implements Steps {
     });
   }
 
-  #fail(request: StepRequest, execution: Execution, error: unknown, wasStopped: boolean): void {
+  #fail(call: StepCall, error: unknown, wasStopped: boolean): void {
     const { holding, random, log } = this.#parts;
+    const { request, beganAt } = call;
     const { key, terms } = request;
     const past = this.pasts().of(key);
     const now = holding.time.estimate();
@@ -403,12 +406,10 @@ class RunSteps implements Steps {
       ? null
       : planNextAttempt(error, past.failures + 1, { retrying: terms.retrying, random, log, now });
     const data = this.#encodeFailure(request, error, wasStopped);
-    if (next === null) return this.#addAnswer(request, execution, "step_failed", data);
-    this.#leave(execution);
+    if (next === null) return this.#addAnswer(call, "step_failed", data);
     this.#noteRecording(request);
     const dueAt = next.dueAt ?? Math.ceil(now + next.delayMs);
     const attempt = past.attempts + 1;
-    const { beganAt } = execution;
     holding.add({ kind: "step_retried", name: key, attempt, beganAt, dueAt, data });
     log.warn("An attempt at a step has failed.", {
       step: key,
@@ -424,32 +425,22 @@ class RunSteps implements Steps {
   }
 
   /** It has taken care of its record. */
-  #settle(request: StepRequest, execution: Execution, { fact }: Settled): void {
-    if (fact !== null) return this.#addAnswer(request, execution, fact.kind, fact.data);
-    this.#leave(execution);
-    if (request.state === "issued") request.state = "answering";
+  #settle(call: StepCall, { fact }: Settled): void {
+    if (fact !== null) this.#addAnswer(call, fact.kind, fact.data);
+    else if (call.request.state === "issued") call.request.state = "answering";
   }
 
-  #addAnswer(
-    request: StepRequest,
-    execution: Execution,
-    kind: "step_completed" | "step_failed",
-    data: Payload | null,
-  ): void {
+  #addAnswer(call: StepCall, kind: "step_completed" | "step_failed", data: Payload | null): void {
     const { holding, claimed } = this.#parts;
-    const endedAt = this.#leave(execution);
+    const { request, beganAt, since } = call;
     if (request.state === "issued") request.state = "answering";
-    const { beganAt, since } = execution;
     const fact = { kind, name: request.key, attempt: claimed.attempt, beganAt, data };
-    holding.add(fact, undefined, endedAt - since);
+    holding.add(fact, undefined, (this.#lastEnded?.at ?? since) - since);
   }
 
-  /** Answers when. */
-  #leave(execution: Execution): number {
+  #leave(execution: Execution): void {
     this.#running.leave(execution);
-    const at = this.#parts.clock.now();
-    this.#lastEnded = { key: execution.key, at };
-    return at;
+    this.#lastEnded = { key: execution.key, at: this.#parts.clock.now() };
   }
 
   /** A step that does not begin, or not again. */

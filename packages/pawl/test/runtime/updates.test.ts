@@ -59,8 +59,8 @@ test("each update is handled in a scope of its own, beside the code, and answere
     "step_completed update:add#2/price",
     "timer_set update:add#2/sleep",
     "timer_fired update:add/sleep",
-    "update_answered update:add",
     "timer_fired update:add#2/sleep",
+    "update_answered update:add",
     "update_answered update:add#2",
   ]);
 });
