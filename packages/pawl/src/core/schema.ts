@@ -1,5 +1,6 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { PawlError } from "./error.ts";
+import { isThenable } from "./thenable.ts";
 
 /**
  * Parses a value by its schema; at once where the schema can.
@@ -9,7 +10,7 @@ import { PawlError } from "./error.ts";
 export function parseWith(schema: StandardSchemaV1, value: unknown, what: string): unknown {
   try {
     const result = schema["~standard"].validate(value);
-    if (!isPromise(result)) return accept(result, what);
+    if (!isThenable(result)) return accept(result, what);
     return Promise.resolve(result)
       .then((late) => accept(late, what))
       .catch((error: unknown) => refuse(error, what));
@@ -22,11 +23,6 @@ export function parseWith(schema: StandardSchemaV1, value: unknown, what: string
 function refuse(error: unknown, what: string): never {
   if (PawlError.is(error)) throw error;
   throw new PawlError("INVALID_PAYLOAD", `The schema of the ${what} threw at it.`, {}, { cause: error });
-}
-
-/** Of any library. */
-function isPromise<Result>(result: Result | Promise<Result>): result is Promise<Result> {
-  return typeof (result as Partial<Promise<Result>>).then === "function";
 }
 
 /** It is somebody else's code: of what it says, so much is told. */

@@ -9,7 +9,7 @@ import type { Scope } from "./scope.ts";
 /** The parts of a context that give parts of the code contexts of their own. */
 type Branching = Pick<Context, "scope" | "map" | "race">;
 
-interface BranchingParts {
+export interface BranchingParts {
   /** Puts the request with this promise into a branch; false where that cannot be. */
   adopt(promise: Promise<unknown>, branch: Branch): boolean;
   /** The branch has lost. */

@@ -15,7 +15,7 @@ import { parseWith } from "../core/schema.ts";
 import type { SeededRandom } from "../core/seeded-random.ts";
 import { assertWorkflow, schemaOf, type SignalSchemas, type WorkflowRef } from "../core/workflow-ref.ts";
 import { earliest } from "./agenda.ts";
-import { createBranching } from "./branching.ts";
+import { createBranching, type BranchingParts } from "./branching.ts";
 import { callChecks } from "./call-checks.ts";
 import type {
   CallOptions,
@@ -43,7 +43,7 @@ import type { UpdateHandlers } from "./updates.ts";
 import type { Workflow } from "./workflow.ts";
 
 /** What the contexts of one run's code are made of. */
-export interface ContextParts {
+export interface ContextParts extends BranchingParts {
   readonly run: RunIdentity;
   /** The workflow whose code this is. */
   readonly workflow: Workflow;
@@ -56,10 +56,6 @@ export interface ContextParts {
   continueAs(terms: ContinuationTerms, branch: Branch | null): Promise<never>;
   /** Ends the code here, and leaves the run to others. */
   block(reason: string, branch: Branch | null): Promise<never>;
-  /** Puts the request with this promise into a branch; false where that cannot be. */
-  adopt(promise: Promise<unknown>, branch: Branch): boolean;
-  /** The branch has lost. */
-  withdraw(branch: Branch): void;
   updates(): UpdateHandlers;
   transact: Transact;
 }

@@ -5,13 +5,14 @@ import type { Payloads } from "../core/payloads.ts";
 import { createSeededRandom, type SeededRandom } from "../core/seeded-random.ts";
 import type { Watch } from "../core/watch.ts";
 import type { ClaimedRun } from "../store/lease.ts";
+import type { BranchingParts } from "./branching.ts";
 import type { RunIdentity } from "./context.ts";
 import type { ContinuationTerms } from "./continue-as.ts";
 import { createContext, type ContextParts } from "./create-context.ts";
 import type { CodeEnd } from "./difference.ts";
 import type { Branch } from "./request.ts";
 import { createRunLog, unwatched } from "./run-log.ts";
-import { Scope, type Asked } from "./scope.ts";
+import { Scope, type Asking } from "./scope.ts";
 import type { Transact } from "./transactions.ts";
 import { createUpdateHandlers, type UpdateHandlers } from "./updates.ts";
 import type { Workflow } from "./workflow.ts";
@@ -27,7 +28,7 @@ export interface RunCodeParts {
 }
 
 /** What the code of a run asks of whoever executes it. */
-export interface CodeHost extends Asked {
+export interface CodeHost extends Asking, BranchingParts {
   isReplaying(): boolean;
   /** Whether the code takes the new side of a patch. */
   patch(id: string): boolean;
@@ -39,8 +40,6 @@ export interface CodeHost extends Asked {
   ): Promise<never>;
   /** The code has come to its end. */
   ended(end: CodeEnd): void;
-  adopt(promise: Promise<unknown>, branch: Branch): boolean;
-  withdraw(branch: Branch): void;
   /** Handlers get no more updates, but for those that are on their way to them: whether there are any is answered. */
   withdrawHandlers(): boolean;
   /** Calls the function as development mode sees the workflow's code. */
@@ -74,7 +73,7 @@ export class RunCode implements ContextParts {
       await this.#updates?.finished();
       return output;
     };
-    (this.#parts.watch === undefined ? call() : host.watched(call)).then(
+    host.watched(call).then(
       (output) => host.ended({ kind: "returned", output }),
       (error: unknown) => host.ended({ kind: "threw", error }),
     );

@@ -1,8 +1,8 @@
 import { requestKey, type Family } from "../core/request-key.ts";
 import type { Branch, RequestTerms } from "./request.ts";
 
-/** Registers a request at once; the promise settles when its answer is delivered. */
-export interface Asked {
+export interface Asking {
+  /** Registers a request at once; the promise settles when its answer is delivered. */
   ask(terms: RequestTerms, branch: Branch | null): Promise<unknown>;
 }
 
@@ -13,15 +13,15 @@ export class Scope {
   /** Its code handles an update. */
   readonly isOfHandler: boolean;
   readonly #path: string;
-  readonly #asked: Asked;
+  readonly #asking: Asking;
   #counts: Map<string, number> | null = null;
 
   /** @param path how the keys of its requests begin; empty for the whole run */
-  constructor(path: string, asked: Asked, branch: Branch | null = null, isOfHandler = false) {
+  constructor(path: string, asking: Asking, branch: Branch | null = null, isOfHandler = false) {
     this.branch = branch;
     this.isOfHandler = isOfHandler;
     this.#path = path;
-    this.#asked = asked;
+    this.#asking = asking;
   }
 
   /** The key of the next request of this family and name: numbered in the order asked. */
@@ -34,16 +34,16 @@ export class Scope {
   }
 
   ask(terms: RequestTerms): Promise<unknown> {
-    return this.#asked.ask(terms, this.branch);
+    return this.#asking.ask(terms, this.branch);
   }
 
   /** A scope in this one. The second of a name is another than the first. */
   inner(name: string, within: Branch | null = this.branch): Scope {
-    return new Scope(this.nextKey("scope", name), this.#asked, within, this.isOfHandler);
+    return new Scope(this.nextKey("scope", name), this.#asking, within, this.isOfHandler);
   }
 
   /** The same for the handler of an update. */
   ofHandler(name: string): Scope {
-    return new Scope(this.nextKey("scope", name), this.#asked, this.branch, true);
+    return new Scope(this.nextKey("scope", name), this.#asking, this.branch, true);
   }
 }

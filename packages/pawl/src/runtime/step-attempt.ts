@@ -1,5 +1,6 @@
 import { PawlError } from "../core/error.ts";
 import type { Log } from "../core/log.ts";
+import { isThenable } from "../core/thenable.ts";
 import type { Timers } from "../core/timers.ts";
 import { madeOnUse, type Makers } from "./made-on-use.ts";
 import { createRunLog } from "./run-log.ts";
@@ -147,8 +148,3 @@ const members: Makers<StepContext, AttemptParts, StepAttempt> = {
   log: (parts) => createRunLog(parts.log, {}),
   stream: (parts) => parts.stream(),
 };
-
-function isThenable(value: unknown): boolean {
-  const isObject = (typeof value === "object" && value !== null) || typeof value === "function";
-  return isObject && typeof (value as { readonly then?: unknown }).then === "function";
-}

@@ -322,7 +322,7 @@ class RunSteps implements Steps {
     // It was given up meanwhile.
     if (!this.isAwaited(call)) return;
     // First of all: whatever goes wrong from here on, nobody waits for it in vain.
-    this.#leave(call);
+    call.tookMs = this.#leave(call) - call.since;
     if (end.kind === "returned") this.#answer(call, end.result);
     else this.#fail(call, end.error, end.wasStopped);
     this.#parts.changed();
@@ -432,15 +432,18 @@ class RunSteps implements Steps {
 
   #addAnswer(call: StepCall, kind: "step_completed" | "step_failed", data: Payload | null): void {
     const { holding, claimed } = this.#parts;
-    const { request, beganAt, since } = call;
+    const { request, beganAt, tookMs } = call;
     if (request.state === "issued") request.state = "answering";
     const fact = { kind, name: request.key, attempt: claimed.attempt, beganAt, data };
-    holding.add(fact, undefined, (this.#lastEnded?.at ?? since) - since);
+    holding.add(fact, undefined, tookMs);
   }
 
-  #leave(execution: Execution): void {
+  /** Answers when. */
+  #leave(execution: Execution): number {
     this.#running.leave(execution);
-    this.#lastEnded = { key: execution.key, at: this.#parts.clock.now() };
+    const at = this.#parts.clock.now();
+    this.#lastEnded = { key: execution.key, at };
+    return at;
   }
 
   /** A step that does not begin, or not again. */
@@ -469,6 +472,8 @@ class StepCall implements Execution, AttemptParts, CallStanding {
   readonly since: number;
   attempt: StepAttempt | null = null;
   progress: Payload | null;
+  /** Once it has ended. */
+  tookMs = 0;
   place = 0;
   order = 0;
   readonly #steps: RunSteps;
