@@ -12,10 +12,12 @@ interface Held {
 
 /** So many leases long, at least, a worker that has a suspect takes nothing else. */
 const leasesAlone = 4;
+/** So many, at least, it waits for what it holds before it takes a suspect beside that: four, but for a claim that was under way. */
+const leasesWaited = 2;
 
 /**
- * I16: a run that was held by workers that died is tried by a worker that holds nothing else, and takes nothing else for a
- * while: if it kills again, it is found out, and kills no neighbour.
+ * I16: a run that was held by workers that died is tried by a worker that holds nothing else, but what it has waited for in
+ * vain, and takes nothing else for a while: if it kills again, it is found out, and kills no neighbour.
  */
 export function createSuspectCheck(report: Report): (entry: StoreEntry) => void {
   const leaseMs = new Map<string, number>();
@@ -51,10 +53,10 @@ export function createSuspectCheck(report: Report): (entry: StoreEntry) => void 
   };
 
   const judge = (first: Claim, second: Claim): void => {
-    const aloneMs = leasesAlone * (leaseMs.get(first.process) ?? 0);
-    if (second.isSuspect === true)
+    const leases = (second.at - first.at) / (leaseMs.get(first.process) ?? 0);
+    if (second.isSuspect === true && leases < leasesWaited)
       report("I16", "a suspect was claimed by a worker that held something else", first, second);
-    else if (first.isSuspect === true && second.at < first.at + aloneMs)
+    else if (first.isSuspect === true && leases < leasesAlone)
       report("I16", "a worker that had a suspect claimed something else", first, second);
   };
 

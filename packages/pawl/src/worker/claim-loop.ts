@@ -74,7 +74,7 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
 
   const restMs = (): number => {
     if (slots.free() === 0) return Number.POSITIVE_INFINITY;
-    const next = suspects.next(slots.isEmpty());
+    const next = suspects.next(slots);
     if (next.kind === "nothing") return next.ms;
     if (next.kind === "suspect" || next.isUrgent) return 0;
     const now = clock.now();
@@ -85,7 +85,7 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
 
   const claim = async (): Promise<void> => {
     await registration.ensure();
-    const isSuspect = suspects.next(slots.isEmpty()).kind === "suspect";
+    const isSuspect = suspects.next(slots).kind === "suspect";
     const look = isSuspect ? { lanes: parts.lanes, isFull: true } : marks.look(parts.lanes);
     const limit = isSuspect ? 1 : Math.min(slots.free(), mostPerClaim);
     const sentAt = clock.now();
@@ -177,9 +177,6 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
       loop.poke();
     },
     mayTake: () =>
-      concurrency > fewSlots &&
-      !isMoreWaiting &&
-      !isClaiming &&
-      suspects.next(slots.isEmpty()).kind === "ordinary",
+      concurrency > fewSlots && !isMoreWaiting && !isClaiming && suspects.next(slots).kind === "ordinary",
   };
 }

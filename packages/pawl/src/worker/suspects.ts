@@ -2,6 +2,7 @@ import { jittered } from "../core/back-off.ts";
 import type { Clock } from "../core/clock.ts";
 import type { RunId } from "../core/ids.ts";
 import type { Random } from "../core/random.ts";
+import type { HeldRun, Slots } from "./slots.ts";
 
 /**
  * What to do next: claim ordinary runs; claim one suspect; or claim nothing for so long, since a suspect is being
@@ -16,12 +17,12 @@ type NextClaim =
 /**
  * Runs that were in a worker when it died are tried alone, in an empty worker, so that a run that kills its worker
  * kills no neighbour, and is found out. An idle worker tries them at once. A busy one waits for idle peers first,
- * then empties itself, for a while: long steps may keep it from ever being empty, and ordinary work must go on. For the
- * same reason a suspect is alone for a while only: it may take for ever, or wait for a run that nobody else can take. That
- * while doubles with each of its crashes, so that one which takes its time to kill is alone when it does, in the end.
+ * then empties itself, for a while: what outlasts that may take for ever, or wait for the very suspect, and does not count any
+ * more. For the same reason a suspect is alone for a while only: it may take for ever, or wait for a run that nobody else can
+ * take. That while doubles with each of its crashes, so that one which takes its time to kill is alone when it does, in the end.
  */
 export interface Suspects {
-  next(isEmpty: boolean): NextClaim;
+  next(slots: Pick<Slots, "held" | "expected">): NextClaim;
   /** What a claim answered: which runs, and whether suspects are left. */
   seen(kind: "ordinary" | "suspect", runs: readonly Seen[], areWaiting: boolean): void;
   /** The worker no longer holds this run. Answers whether it was the one being tried. */
@@ -35,12 +36,16 @@ interface Seen {
 }
 
 const mostDoublings = 10;
+/** While the answer to a start is awaited that this worker may hold. */
+const shortestPauseMs = 20;
 
 export function createSuspects(clock: Clock, random: Random, leaseMs: number): Suspects {
   let waitingSince: number | null = null;
   /** How long to leave them to idle peers; jittered, so that the fleet does not empty itself all at once. */
   let patienceMs = 0;
   let tried: { readonly runId: RunId; readonly until: number } | null = null;
+  /** The worker has waited in vain for these to end. */
+  const lasting = new WeakSet<HeldRun>();
   /** Nothing ordinary was found, so suspects have the next turn. They never have two in a row. */
   let isTheirTurn = false;
   /** The last try for one brought none: somebody else has them, or they cannot be claimed now. */
@@ -55,17 +60,19 @@ export function createSuspects(clock: Clock, random: Random, leaseMs: number): S
   };
 
   return {
-    next(isEmpty) {
+    next(slots) {
       const aloneMs = tried === null ? 0 : tried.until - clock.now();
       if (aloneMs > 0) return { kind: "nothing", ms: aloneMs };
       tried = null;
       if (waitingSince === null) return { kind: "ordinary", isUrgent: false };
       const drainLeftMs = waitingSince + patienceMs + drainMs - clock.now();
-      const isDraining = drainLeftMs <= drainMs && drainLeftMs > 0;
-      if (isEmpty && (isTheirTurn || isDraining)) return { kind: "suspect" };
-      if (isDraining) return { kind: "nothing", ms: drainLeftMs };
-      if (drainLeftMs <= 0) waitAnew(12);
-      return { kind: "ordinary", isUrgent: isEmpty && !isRefused };
+      const isDraining = drainLeftMs <= drainMs;
+      // Nothing was claimed meanwhile.
+      if (drainLeftMs <= 0) for (const run of slots.held()) lasting.add(run);
+      const isFree = slots.expected().length === 0 && slots.held().every((run) => lasting.has(run));
+      if (isFree && (isTheirTurn || isDraining)) return { kind: "suspect" };
+      if (isDraining) return { kind: "nothing", ms: Math.max(shortestPauseMs, drainLeftMs) };
+      return { kind: "ordinary", isUrgent: isFree && !isRefused };
     },
     seen(kind, runs, areWaiting) {
       const [first] = runs;

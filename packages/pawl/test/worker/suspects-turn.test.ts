@@ -1,33 +1,37 @@
 import { expect, test } from "vitest";
 import { createManualClock } from "../../src/testing/manual-clock.ts";
+import { createSlots } from "../../src/worker/slots.ts";
 import { createSuspects } from "../../src/worker/suspects.ts";
 
 const half = { next: () => 0.5 };
+const empty = createSlots(1);
+const busy = createSlots(1);
+busy.expect("neighbour");
 
 test("a worker that is idle again looks at once while suspects wait, and they have the turn after", () => {
   const suspects = createSuspects(createManualClock(), half, 1_000);
   suspects.seen("ordinary", [], true);
-  expect(suspects.next(true)).toEqual({ kind: "suspect" });
+  expect(suspects.next(empty)).toEqual({ kind: "suspect" });
   suspects.seen("suspect", [{ runId: "first", crashes: 1 }], true);
   suspects.freed("first");
-  expect(suspects.next(true)).toEqual({ kind: "ordinary", isUrgent: true });
+  expect(suspects.next(empty)).toEqual({ kind: "ordinary", isUrgent: true });
   suspects.seen("ordinary", [{ runId: "neighbour", crashes: 0 }], true);
-  expect(suspects.next(false)).toEqual({ kind: "ordinary", isUrgent: false });
-  expect(suspects.next(true)).toEqual({ kind: "ordinary", isUrgent: true });
+  expect(suspects.next(busy)).toEqual({ kind: "ordinary", isUrgent: false });
+  expect(suspects.next(empty)).toEqual({ kind: "ordinary", isUrgent: true });
 });
 
 test("suspects that could not be had do not keep an idle worker busy", () => {
   const suspects = createSuspects(createManualClock(), half, 1_000);
   suspects.seen("ordinary", [], true);
   suspects.seen("suspect", [], true);
-  expect(suspects.next(true)).toEqual({ kind: "ordinary", isUrgent: false });
+  expect(suspects.next(empty)).toEqual({ kind: "ordinary", isUrgent: false });
 });
 
 test("a suspect is alone for twice as long after each crash, so that one which kills slowly is found out too", () => {
   const aloneMs = (crashes: number): unknown => {
     const suspects = createSuspects(createManualClock(), half, 1_000);
     suspects.seen("suspect", [{ runId: "slow", crashes }], false);
-    return suspects.next(false);
+    return suspects.next(busy);
   };
   expect(aloneMs(1)).toEqual({ kind: "nothing", ms: 4_000 });
   expect(aloneMs(2)).toEqual({ kind: "nothing", ms: 8_000 });
@@ -39,6 +43,6 @@ test("a suspect whose time alone is over leaves the worker to others", () => {
   const suspects = createSuspects(clock, half, 1_000);
   suspects.seen("suspect", [{ runId: "slow", crashes: 1 }], false);
   clock.advance(4_000);
-  expect(suspects.next(false)).toEqual({ kind: "ordinary", isUrgent: false });
+  expect(suspects.next(busy)).toEqual({ kind: "ordinary", isUrgent: false });
   expect(suspects.freed("slow")).toBe(false);
 });

@@ -28,6 +28,29 @@ describe("a run suspected of killing its worker", () => {
     expect(claimer.heldIds()).toEqual([suspect, child]);
   });
 
+  test("is tried beside what outlasts the emptying: that may wait for the suspect itself", async () => {
+    const claimer = createClaimer(10);
+    const parent = await claimer.startSuspect();
+    claimer.loop.start();
+    await claimer.rest();
+    const child = await claimer.startSuspect();
+    await claimer.advance(8 * leaseMs);
+    expect(claimer.heldIds()).toEqual([parent]);
+    await claimer.advance(3 * leaseMs);
+    expect(claimer.heldIds()).toEqual([parent, child]);
+  });
+
+  test("once a worker knows what outlasts its emptying, it tries several beside it without waiting anew", async () => {
+    const claimer = createClaimer(10);
+    const suspects = [await claimer.startSuspect(), await claimer.startSuspect()];
+    const lasting = await claimer.start();
+    claimer.loop.start();
+    await claimer.advance(7 * leaseMs);
+    expect(claimer.heldIds()).toEqual([lasting, suspects[0]]);
+    await claimer.end(suspects[0]!);
+    expect(claimer.heldIds()).toEqual([lasting, suspects[1]]);
+  });
+
   test("has to wait for ordinary runs after each trial, so that many suspects do not stop the work", async () => {
     const claimer = createClaimer(10);
     const first = await claimer.startSuspect();
