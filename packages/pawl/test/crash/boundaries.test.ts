@@ -12,7 +12,7 @@ import type { WorkerProcess } from "./worker-process.ts";
 const sweep = process.env["PAWL_CRASH_SWEEP"] ?? "1";
 /** `PAWL_CRASH_AT=history.loaded` kills there alone. */
 const only = process.env["PAWL_CRASH_AT"] ?? null;
-const timeoutMs = sweep === "all" ? 3_600_000 : 120_000 + 60_000 * Number(sweep);
+const timeoutMs = sweep === "all" ? 3_600_000 : 300_000 + 100_000 * Number(sweep);
 /** Where a worker dies that keeps so many runs in memory. */
 interface Doom {
   readonly at: Boundary;
@@ -22,7 +22,11 @@ interface Doom {
 
 /** After so many of the deaths the next worker dies too, soon after it has taken over. */
 const shareOfSeconds = 0.3;
-const longestMs = 60_000;
+/**
+ * Who stands still for so long is stuck. A busy machine loses leases of its own, which count as deaths: after five of them a
+ * run is tried alone for 64 s, in which its children have to wait.
+ */
+const stuckMs = 90_000;
 /** So many at a time. */
 const lanes = 6;
 
@@ -115,32 +119,55 @@ async function useDoomed(
   queue: string,
   dooms: readonly Doom[],
 ): Promise<readonly Doom[]> {
-  const late = pause(longestMs, "late" as const, { ref: false });
+  const over = new AbortController();
+  const stuck = standsStill(scene, queue, over.signal).then(() => "stuck" as const);
+  stuck.catch(() => {});
   const met: Doom[] = [];
   try {
     const used = useEverything(scene.pawl, queue)
       .then(() => allEnded(scene, queue))
       .then(() => "used" as const);
     used.catch(() => {});
-    let end: "used" | "died" | "late" = "died";
+    let end: "used" | "died" | "stuck" = "died";
     for (const doom of dooms) {
       if (end !== "died") break;
       crew.prepare(1);
       const worker = await crew.next();
       worker.tell({ kind: "probe", queue, stickyRuns: doom.stickyRuns, doom });
-      end = await Promise.race([used, worker.exited().then(() => "died" as const), late]);
+      end = await Promise.race([used, worker.exited().then(() => "died" as const), stuck]);
       if (end === "died") met.push(doom);
       else await worker.kill();
     }
     if (end === "died") {
       successor.tell({ kind: "probe", queue, stickyRuns: 1_000, doom: null });
-      end = await Promise.race([used, late]);
+      end = await Promise.race([used, stuck]);
       successor.tell({ kind: "leave", queue });
     }
-    if (end === "late") throw new Error(`it is not done after ${longestMs} ms`);
+    if (end === "stuck") throw new Error(`nothing has happened for ${stuckMs} ms`);
     return met;
   } catch (error) {
     const where = `${queue}, killed at ${JSON.stringify(met)}`;
     throw new Error(`${where}: ${String(error)}\n${await reportOn(scene)}`, { cause: error });
+  } finally {
+    over.abort();
+  }
+}
+
+/** Resolves once nothing has been added to the histories of the queue's runs for too long; rejects when it is `over`. */
+async function standsStill({ pool, schema }: Scene, queue: string, over: AbortSignal): Promise<void> {
+  let facts = 0;
+  let since = performance.now();
+  while (performance.now() - since < stuckMs) {
+    await pause(2_000, null, { ref: false, signal: over });
+    const { rows } = await pool.query<{ facts: number }>(
+      `select coalesce(sum(h.facts), 0)::int as facts
+         from ${schema}.run r
+        cross join lateral (select count(*) as facts from ${schema}.event e where e.shard = r.shard and e.run_id = r.id) h
+        where r.queue = $1`,
+      [queue],
+    );
+    if (rows[0]!.facts === facts) continue;
+    facts = rows[0]!.facts;
+    since = performance.now();
   }
 }

@@ -61,9 +61,14 @@ const questions: Readonly<Record<string, string>> = {
 const mostLines = 60;
 const lastWords = 30;
 
-/** Says where everything stands: in the database, and in the processes' logs. */
+/** Says where everything stands: in the processes' logs, and, last, where nobody cuts it off, in the database. */
 export async function reportOn({ pool, schema, crews, seed }: Observed): Promise<string> {
-  const lines = [`seed ${seed}`];
+  const lines: string[] = [];
+  for (const crew of crews) {
+    lines.push("processes:", ...crew.states.map((state) => `  ${state}`));
+    const logs = crew.logs.filter(({ level }) => level === "warn" || level === "error");
+    lines.push("last words:", ...logs.slice(-lastWords).map((line) => `  ${JSON.stringify(line)}`));
+  }
   for (const [question, sql] of Object.entries(questions)) {
     lines.push(`${question}:`);
     try {
@@ -73,10 +78,6 @@ export async function reportOn({ pool, schema, crews, seed }: Observed): Promise
       lines.push(`  ${String(error)}`);
     }
   }
-  for (const crew of crews) {
-    lines.push("processes:", ...crew.states.map((state) => `  ${state}`));
-    const logs = crew.logs.filter(({ level }) => level === "warn" || level === "error");
-    lines.push("last words:", ...logs.slice(-lastWords).map((line) => `  ${JSON.stringify(line)}`));
-  }
+  lines.push(`seed ${seed}`);
   return lines.join("\n");
 }

@@ -77,8 +77,9 @@ export class WorkerProcess {
     });
   }
 
+  /** One that has died hears nothing, which whoever waits for it learns otherwise. */
   tell(command: Command): void {
-    this.#child.send(command);
+    this.#child.send(command, () => {});
   }
 
   /** Resolves when its worker takes runs. */
