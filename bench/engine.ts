@@ -67,6 +67,7 @@ function claimed(name: string, order: number): ClaimedRun {
     lastSeq: 0,
     attempt: 1,
     failures: 0,
+    suspicion: 0,
     told: false,
     createdAt: now,
     deadlineAt: null,

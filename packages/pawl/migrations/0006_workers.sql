@@ -359,8 +359,8 @@ begin
 end
 $$;
 
--- Takes locked runs from dead workers. A crash counts against a run only if the worker held nothing else; otherwise it
--- adds to the run's suspicion, and a suspect is tried alone.
+-- Takes locked runs from dead workers. Each crash adds to the run's suspicion, and a suspect is tried alone: one that was alone
+-- is a suspect at once. A crash counts against a run only if the worker held nothing else.
 create function {schema}.recover_leases_v1(p_shard smallint, p_now timestamptz, p_dead uuid[], p_runs uuid[])
 returns table (recovered integer, failed integer)
 language plpgsql
@@ -402,7 +402,7 @@ begin
   )
   update {schema}.lease l
      set crashes = l.crashes + c.alone,
-         suspicion = greatest(l.suspicion + 1 - c.alone, 2 * c.alone),
+         suspicion = greatest(l.suspicion + 1, 2 * c.alone),
          attempt = l.attempt + 1
     from crashed c
    where l.ctid = c.place;

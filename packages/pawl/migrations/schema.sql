@@ -1534,7 +1534,7 @@ end
 $function$;
 
 create function pawl.claim_runs_v1(p_shard smallint, p_worker uuid, p_limit integer, p_suspects boolean, p_begin boolean, p_queues text[], p_workflows text[], p_versions integer[], p_crash_limits smallint[], p_after_priorities integer[], p_after_ms double precision[], p_after_ids uuid[], p_lease_ms integer)
- RETURNS TABLE(run_id uuid, epoch integer, last_seq integer, attempt integer, failures smallint, told boolean, workflow text, version integer, queue text, priority integer, ready_ms double precision, key text, parent_id uuid, root_id uuid, depth integer, input text, notes text, created_ms double precision, deadline_ms double precision, retry text, raw boolean, tags text[], left_out boolean)
+ RETURNS TABLE(run_id uuid, epoch integer, last_seq integer, attempt integer, failures smallint, suspicion smallint, told boolean, workflow text, version integer, queue text, priority integer, ready_ms double precision, key text, parent_id uuid, root_id uuid, depth integer, input text, notes text, created_ms double precision, deadline_ms double precision, retry text, raw boolean, tags text[], left_out boolean)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
  SET plan_cache_mode TO 'force_generic_plan'
@@ -1651,7 +1651,7 @@ begin
         from "pawl".run r
        where r.shard = p_shard and r.id = any (array(select g.run_id from gone g))
     )
-    select g.run_id, g.epoch, g.last_seq, g.attempt, g.failures, g.told,
+    select g.run_id, g.epoch, g.last_seq, g.attempt, g.failures, g.suspicion, g.told,
            r.workflow, r.version, r.queue, g.priority, floor(extract(epoch from g.ready_at) * 1000)::float8, r.key,
            r.parent_id, r.root_id, r.depth, case when not r.left_out then r.input::text end,
            case when not r.left_out then r.input_notes::text end,
@@ -1676,7 +1676,7 @@ begin
     end if;
   end if;
 
-  return query select null::uuid, null::integer, null::integer, null::integer, null::smallint, v_suspects_waiting,
+  return query select null::uuid, null::integer, null::integer, null::integer, null::smallint, null::smallint, v_suspects_waiting,
     null, null::integer, null, null::integer, null::float8, null, null::uuid, null::uuid, null::integer, null, null,
     floor(extract(epoch from v_now) * 1000)::float8, null::float8, null, null::boolean, null::text[], null::boolean;
 end
@@ -3476,7 +3476,7 @@ begin
   )
   update "pawl".lease l
      set crashes = l.crashes + c.alone,
-         suspicion = greatest(l.suspicion + 1 - c.alone, 2 * c.alone),
+         suspicion = greatest(l.suspicion + 1, 2 * c.alone),
          attempt = l.attempt + 1
     from crashed c
    where l.ctid = c.place;

@@ -88,6 +88,7 @@ export function describeClaimed(run: Run, lease: Omit<LeaseRoom, "kind">, mark: 
     lastSeq: lease.lastSeq,
     attempt: lease.attempt,
     failures: lease.failures,
+    suspicion: lease.suspicion,
     told: lease.told,
     createdAt: run.createdAt,
     deadlineAt: run.deadlineAt,

@@ -66,7 +66,7 @@ function recoverRuns(state: State, limit: number): { readonly recovered: number;
 function recoverCrashed(state: State, run: Run, room: LeaseRoom, beganAt: number): readonly Run[] {
   const isAlone = wasAlone(state, room);
   const crashes = room.crashes + (isAlone ? 1 : 0);
-  const suspicion = isAlone ? Math.max(room.suspicion, 2) : room.suspicion + 1;
+  const suspicion = Math.max(room.suspicion + 1, isAlone ? 2 : 0);
   const seq = run.newestSeq + 1;
   const data = { json: JSON.stringify({ workerId: room.workerId, alone: isAlone }), notes: null };
   appendEvent(

@@ -601,7 +601,7 @@ create function {schema}.claim_runs_v1(
   p_queues text[], p_workflows text[], p_versions integer[], p_crash_limits smallint[],
   p_after_priorities integer[], p_after_ms float8[], p_after_ids uuid[], p_lease_ms integer)
 returns table (
-  run_id uuid, epoch integer, last_seq integer, attempt integer, failures smallint, told boolean,
+  run_id uuid, epoch integer, last_seq integer, attempt integer, failures smallint, suspicion smallint, told boolean,
   workflow text, version integer, queue text, priority integer, ready_ms float8, key text,
   parent_id uuid, root_id uuid, depth integer, input text, notes text, created_ms float8, deadline_ms float8,
   retry text, raw boolean, tags text[], left_out boolean)
@@ -721,7 +721,7 @@ begin
         from {schema}.run r
        where r.shard = p_shard and r.id = any (array(select g.run_id from gone g))
     )
-    select g.run_id, g.epoch, g.last_seq, g.attempt, g.failures, g.told,
+    select g.run_id, g.epoch, g.last_seq, g.attempt, g.failures, g.suspicion, g.told,
            r.workflow, r.version, r.queue, g.priority, floor(extract(epoch from g.ready_at) * 1000)::float8, r.key,
            r.parent_id, r.root_id, r.depth, case when not r.left_out then r.input::text end,
            case when not r.left_out then r.input_notes::text end,
@@ -746,7 +746,7 @@ begin
     end if;
   end if;
 
-  return query select null::uuid, null::integer, null::integer, null::integer, null::smallint, v_suspects_waiting,
+  return query select null::uuid, null::integer, null::integer, null::integer, null::smallint, null::smallint, v_suspects_waiting,
     null, null::integer, null, null::integer, null::float8, null, null::uuid, null::uuid, null::integer, null, null,
     floor(extract(epoch from v_now) * 1000)::float8, null::float8, null, null::boolean, null::text[], null::boolean;
 end
@@ -2301,8 +2301,8 @@ begin
 end
 $$;
 
--- Takes locked runs from dead workers. A crash counts against a run only if the worker held nothing else; otherwise it
--- adds to the run's suspicion, and a suspect is tried alone.
+-- Takes locked runs from dead workers. Each crash adds to the run's suspicion, and a suspect is tried alone: one that was alone
+-- is a suspect at once. A crash counts against a run only if the worker held nothing else.
 create function {schema}.recover_leases_v1(p_shard smallint, p_now timestamptz, p_dead uuid[], p_runs uuid[])
 returns table (recovered integer, failed integer)
 language plpgsql
@@ -2344,7 +2344,7 @@ begin
   )
   update {schema}.lease l
      set crashes = l.crashes + c.alone,
-         suspicion = greatest(l.suspicion + 1 - c.alone, 2 * c.alone),
+         suspicion = greatest(l.suspicion + 1, 2 * c.alone),
          attempt = l.attempt + 1
     from crashed c
    where l.ctid = c.place;

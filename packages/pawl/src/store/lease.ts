@@ -84,6 +84,8 @@ export interface ClaimedRun {
   readonly attempt: number;
   /** Failed attempts so far, which the retry policy counts. */
   readonly failures: number;
+  /** How often a worker has died that held it since it last parked; 2 at least if one held nothing else. From 2 on it is a suspect. */
+  readonly suspicion: number;
   /** Unread messages may be there: read the inbox before starting anything. */
   readonly told: boolean;
   readonly createdAt: number;

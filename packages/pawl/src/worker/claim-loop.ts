@@ -103,12 +103,7 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
       registration.claimed(workerId, sentAt);
     }
     const tookMs = clock.now() - sentAt;
-    suspects.seen(
-      isSuspect ? "suspect" : "ordinary",
-      // Every attempt before this one has failed or crashed.
-      answer.runs.map(({ runId, attempt, failures }) => ({ runId, crashes: attempt - 1 - failures })),
-      answer.suspectsWaiting,
-    );
+    suspects.seen(isSuspect ? "suspect" : "ordinary", answer.runs, answer.suspectsWaiting);
     if (!isSuspect) learn(look, answer, limit, tookMs, isPoll);
     for (const run of answer.runs) parts.execute(run, workerId);
     // Claims come one at a time: a lease from before this one that is in no slot had its answer lost.

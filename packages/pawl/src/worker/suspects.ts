@@ -2,6 +2,7 @@ import { jittered } from "../core/back-off.ts";
 import type { Clock } from "../core/clock.ts";
 import type { RunId } from "../core/ids.ts";
 import type { Random } from "../core/random.ts";
+import type { ClaimedRun } from "../store/lease.ts";
 import type { HeldRun, Slots } from "./slots.ts";
 
 /**
@@ -19,7 +20,8 @@ type NextClaim =
  * kills no neighbour, and is found out. An idle worker tries them at once. A busy one waits for idle peers first,
  * then empties itself, for a while: what outlasts that may take for ever, or wait for the very suspect, and does not count any
  * more. For the same reason a suspect is alone for a while only: it may take for ever, or wait for a run that nobody else can
- * take. That while doubles with each of its crashes, so that one which takes its time to kill is alone when it does, in the end.
+ * take. That while doubles with each crash since it last parked, so that one which takes its time to kill is alone when it does, in
+ * the end.
  */
 export interface Suspects {
   next(slots: Pick<Slots, "held" | "expected">): NextClaim;
@@ -29,13 +31,10 @@ export interface Suspects {
   freed(runId: RunId): boolean;
 }
 
-interface Seen {
-  readonly runId: RunId;
-  /** How often a worker has died that held it. */
-  readonly crashes: number;
-}
+type Seen = Pick<ClaimedRun, "runId" | "suspicion">;
 
-const mostDoublings = 10;
+/** An hour, with the default lease: for so long all other work may stand still where one worker is all there is. */
+const mostDoublings = 6;
 /** While the answer to a start is awaited that this worker may hold. */
 const shortestPauseMs = 20;
 
@@ -52,8 +51,8 @@ export function createSuspects(clock: Clock, random: Random, leaseMs: number): S
   let isRefused = false;
 
   const drainMs = 4 * leaseMs;
-  const aloneFor = (crashes: number): number =>
-    4 * leaseMs * 2 ** Math.min(mostDoublings, Math.max(0, crashes - 1));
+  const aloneFor = (suspicion: number): number =>
+    4 * leaseMs * 2 ** Math.min(mostDoublings, Math.max(0, suspicion - 2));
   const waitAnew = (leases: number): void => {
     waitingSince = clock.now();
     patienceMs = jittered(leases * leaseMs, random, 0.33);
@@ -82,7 +81,7 @@ export function createSuspects(clock: Clock, random: Random, leaseMs: number): S
       isTheirTurn = kind === "ordinary" && first === undefined;
       if (kind === "suspect" || !areWaiting) isRefused = areWaiting && first === undefined;
       if (kind === "suspect" && first !== undefined)
-        tried = { runId: first.runId, until: clock.now() + aloneFor(first.crashes) };
+        tried = { runId: first.runId, until: clock.now() + aloneFor(first.suspicion) };
     },
     freed(runId) {
       if (runId !== tried?.runId) return false;

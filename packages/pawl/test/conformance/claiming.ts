@@ -61,6 +61,7 @@ export function describeClaiming(test: StoreTest): void {
             lastSeq: 0,
             attempt: 1,
             failures: 0,
+            suspicion: 0,
             told: false,
             createdAt,
             deadlineAt: createdAt + 9_999,

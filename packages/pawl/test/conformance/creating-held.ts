@@ -42,6 +42,7 @@ export function describeCreatingHeld(test: StoreTest): void {
         lastSeq: 0,
         attempt: 1,
         failures: 0,
+        suspicion: 0,
         told: false,
         createdAt: now,
         deadlineAt: now + 9_999,

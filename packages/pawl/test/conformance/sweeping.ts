@@ -160,7 +160,7 @@ export function describeSweeping(test: StoreTest): void {
       expect(await world.claim(await world.worker())).toMatchObject({ runs: [], suspectsWaiting: true });
     });
 
-    test("keep a higher suspicion when they crash alone", async ({ world }) => {
+    test("gain suspicion with every crash, and whoever claims them is told of it", async ({ world }) => {
       const [lease] = await holdTogether(world, 1);
       const runId = lease!.runId;
       await world.crash();
@@ -171,7 +171,9 @@ export function describeSweeping(test: StoreTest): void {
       expect(await world.placeOf(runId)).toMatchObject({ crashes: 1, suspicion: 3 });
       await world.hold(runId, { suspects: true });
       await world.crash();
-      expect(await world.placeOf(runId)).toMatchObject({ crashes: 2, suspicion: 3, attempt: 4 });
+      expect(await world.placeOf(runId)).toMatchObject({ crashes: 2, suspicion: 4, attempt: 4 });
+      const { runs } = await world.claim(await world.worker(), { suspects: true });
+      expect(runs).toMatchObject([{ runId, suspicion: 4 }]);
     });
 
     test("are those of several workers, each judged by what its own worker held", async ({ world }) => {

@@ -12,10 +12,10 @@ test("a worker that is idle again looks at once while suspects wait, and they ha
   const suspects = createSuspects(createManualClock(), half, 1_000);
   suspects.seen("ordinary", [], true);
   expect(suspects.next(empty)).toEqual({ kind: "suspect" });
-  suspects.seen("suspect", [{ runId: "first", crashes: 1 }], true);
+  suspects.seen("suspect", [{ runId: "first", suspicion: 2 }], true);
   suspects.freed("first");
   expect(suspects.next(empty)).toEqual({ kind: "ordinary", isUrgent: true });
-  suspects.seen("ordinary", [{ runId: "neighbour", crashes: 0 }], true);
+  suspects.seen("ordinary", [{ runId: "neighbour", suspicion: 0 }], true);
   expect(suspects.next(busy)).toEqual({ kind: "ordinary", isUrgent: false });
   expect(suspects.next(empty)).toEqual({ kind: "ordinary", isUrgent: true });
 });
@@ -28,20 +28,22 @@ test("suspects that could not be had do not keep an idle worker busy", () => {
 });
 
 test("a suspect is alone for twice as long after each crash, so that one which kills slowly is found out too", () => {
-  const aloneMs = (crashes: number): unknown => {
+  const aloneMs = (suspicion: number): unknown => {
     const suspects = createSuspects(createManualClock(), half, 1_000);
-    suspects.seen("suspect", [{ runId: "slow", crashes }], false);
+    suspects.seen("suspect", [{ runId: "slow", suspicion }], false);
     return suspects.next(busy);
   };
-  expect(aloneMs(1)).toEqual({ kind: "nothing", ms: 4_000 });
-  expect(aloneMs(2)).toEqual({ kind: "nothing", ms: 8_000 });
-  expect(aloneMs(5)).toEqual({ kind: "nothing", ms: 64_000 });
+  expect(aloneMs(2)).toEqual({ kind: "nothing", ms: 4_000 });
+  expect(aloneMs(3)).toEqual({ kind: "nothing", ms: 8_000 });
+  expect(aloneMs(6)).toEqual({ kind: "nothing", ms: 64_000 });
+  expect(aloneMs(8)).toEqual({ kind: "nothing", ms: 256_000 });
+  expect(aloneMs(9)).toEqual({ kind: "nothing", ms: 256_000 });
 });
 
 test("a suspect whose time alone is over leaves the worker to others", () => {
   const clock = createManualClock();
   const suspects = createSuspects(clock, half, 1_000);
-  suspects.seen("suspect", [{ runId: "slow", crashes: 1 }], false);
+  suspects.seen("suspect", [{ runId: "slow", suspicion: 2 }], false);
   clock.advance(4_000);
   expect(suspects.next(busy)).toEqual({ kind: "ordinary", isUrgent: false });
   expect(suspects.freed("slow")).toBe(false);

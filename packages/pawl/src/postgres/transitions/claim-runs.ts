@@ -7,7 +7,7 @@ import { transition } from "../transition.ts";
 /** See migrations/0002_start_and_claim.sql. */
 export const claimRuns = transition(
   "claim_runs",
-  `select run_id, epoch, last_seq, attempt, failures, told, workflow, version, queue, priority, ready_ms, key,
+  `select run_id, epoch, last_seq, attempt, failures, suspicion, told, workflow, version, queue, priority, ready_ms, key,
           parent_id, root_id, depth, input, notes, created_ms, deadline_ms, retry, raw, tags, left_out
      from {schema}.claim_runs_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
 );
@@ -18,6 +18,7 @@ interface ClaimedRow extends Row {
   readonly last_seq: number;
   readonly attempt: number;
   readonly failures: number;
+  readonly suspicion: number;
   readonly told: boolean;
   readonly workflow: string;
   readonly version: number;
@@ -87,6 +88,7 @@ function decodeRun(runId: string, row: ClaimedRow, claimedAt: number): ClaimedRu
     lastSeq: row.last_seq,
     attempt: row.attempt,
     failures: row.failures,
+    suspicion: row.suspicion,
     told: row.told,
     createdAt: row.created_ms,
     deadlineAt: row.deadline_ms,

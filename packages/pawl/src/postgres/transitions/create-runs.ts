@@ -109,6 +109,7 @@ function heldFromStart(run: NewRun, { held_ms, told }: CreatedRow): ClaimedRun {
     lastSeq: 0,
     attempt: 1,
     failures: 0,
+    suspicion: 0,
     told: told === true,
     createdAt: since,
     deadlineAt: run.deadlineAt,
