@@ -10,10 +10,8 @@ interface Held {
   isKnown: boolean;
 }
 
-/** So many leases long, at least, a worker that has a suspect takes nothing else. */
+/** So many leases long, at least, a worker that has a suspect takes nothing else, and waits for what it has before it takes one. */
 const leasesAlone = 4;
-/** So many, at least, it waits for what it holds before it takes a suspect beside that: four, but for a claim that was under way. */
-const leasesWaited = 2;
 
 /**
  * I16: a run that was held by workers that died is tried by a worker that holds nothing else, but what it has waited for in
@@ -53,10 +51,10 @@ export function createSuspectCheck(report: Report): (entry: StoreEntry) => void 
   };
 
   const judge = (first: Claim, second: Claim): void => {
-    const leases = (second.at - first.at) / (leaseMs.get(first.process) ?? 0);
-    if (second.isSuspect === true && leases < leasesWaited)
+    if (second.at >= first.at + leasesAlone * (leaseMs.get(first.process) ?? 0)) return;
+    if (second.isSuspect === true)
       report("I16", "a suspect was claimed by a worker that held something else", first, second);
-    else if (first.isSuspect === true && leases < leasesAlone)
+    else if (first.isSuspect === true)
       report("I16", "a worker that had a suspect claimed something else", first, second);
   };
 

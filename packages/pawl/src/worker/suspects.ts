@@ -21,7 +21,7 @@ type NextClaim =
  * then empties itself, for a while: what outlasts that may take for ever, or wait for the very suspect, and does not count any
  * more. For the same reason a suspect is alone for a while only: it may take for ever, or wait for a run that nobody else can
  * take. That while doubles with each crash since it last parked, so that one which takes its time to kill is alone when it does, in
- * the end.
+ * the end. Each time, ordinary work goes on in between.
  */
 export interface Suspects {
   next(slots: Pick<Slots, "held" | "expected">): NextClaim;
@@ -35,43 +35,65 @@ type Seen = Pick<ClaimedRun, "runId" | "suspicion">;
 
 /** An hour, with the default lease: for so long all other work may stand still where one worker is all there is. */
 const mostDoublings = 6;
-/** While the answer to a start is awaited that this worker may hold. */
-const shortestPauseMs = 20;
+/** Seventeen hours: for so long no other suspect is tried beside one, whose neighbour may be what kills it again and again. */
+const mostDoublingsApart = 10;
 
 export function createSuspects(clock: Clock, random: Random, leaseMs: number): Suspects {
   let waitingSince: number | null = null;
   /** How long to leave them to idle peers; jittered, so that the fleet does not empty itself all at once. */
   let patienceMs = 0;
-  let tried: { readonly runId: RunId; readonly until: number } | null = null;
-  /** The worker has waited in vain for these to end. */
+  /** The worker claims nothing since then, so that these may end. */
+  let drain: { readonly since: number; readonly held: ReadonlySet<HeldRun> } | null = null;
+  /** It has waited for them in vain. */
   const lasting = new WeakSet<HeldRun>();
+  let tried: { readonly runId: RunId; readonly until: number } | null = null;
+  /** Until when the suspects that it holds keep others from being tried. */
+  const apartUntil = new Map<RunId, number>();
   /** Nothing ordinary was found, so suspects have the next turn. They never have two in a row. */
   let isTheirTurn = false;
   /** The last try for one brought none: somebody else has them, or they cannot be claimed now. */
   let isRefused = false;
 
   const drainMs = 4 * leaseMs;
-  const aloneFor = (suspicion: number): number =>
-    4 * leaseMs * 2 ** Math.min(mostDoublings, Math.max(0, suspicion - 2));
+  const doubled = (suspicion: number, most: number): number =>
+    4 * leaseMs * 2 ** Math.min(most, Math.max(0, suspicion - 2));
   const waitAnew = (leases: number): void => {
     waitingSince = clock.now();
     patienceMs = jittered(leases * leaseMs, random, 0.33);
+    drain = null;
+  };
+  const endTrial = (leases: number): void => {
+    tried = null;
+    if (waitingSince !== null) waitAnew(leases);
+  };
+
+  /** Whether the worker holds nothing but what it has waited for in vain, by now. */
+  const isFreeAfter = (drained: ReadonlySet<HeldRun>, leftMs: number, held: readonly HeldRun[]): boolean => {
+    const now = clock.now();
+    for (const run of leftMs <= 0 ? held : [])
+      if (drained.has(run) && (apartUntil.get(run.runId) ?? now) <= now) lasting.add(run);
+    return held.every((run) => lasting.has(run));
   };
 
   return {
     next(slots) {
-      const aloneMs = tried === null ? 0 : tried.until - clock.now();
-      if (aloneMs > 0) return { kind: "nothing", ms: aloneMs };
-      tried = null;
+      const now = clock.now();
+      if (tried !== null && tried.until > now) return { kind: "nothing", ms: tried.until - now };
+      if (tried !== null) endTrial(6);
       if (waitingSince === null) return { kind: "ordinary", isUrgent: false };
-      const drainLeftMs = waitingSince + patienceMs + drainMs - clock.now();
-      const isDraining = drainLeftMs <= drainMs;
-      // Nothing was claimed meanwhile.
-      if (drainLeftMs <= 0) for (const run of slots.held()) lasting.add(run);
-      const isFree = slots.expected().length === 0 && slots.held().every((run) => lasting.has(run));
-      if (isFree && (isTheirTurn || isDraining)) return { kind: "suspect" };
-      if (isDraining) return { kind: "nothing", ms: Math.max(shortestPauseMs, drainLeftMs) };
-      return { kind: "ordinary", isUrgent: isFree && !isRefused };
+      const held = slots.held();
+      const isSettled = slots.expected().length === 0;
+      if (now < waitingSince + patienceMs) {
+        const isEmpty = isSettled && held.length === 0;
+        if (isEmpty && isTheirTurn) return { kind: "suspect" };
+        return { kind: "ordinary", isUrgent: isEmpty && !isRefused };
+      }
+      drain ??= { since: now, held: new Set(held) };
+      const leftMs = drain.since + drainMs - now;
+      if (isSettled && isFreeAfter(drain.held, leftMs, held)) return { kind: "suspect" };
+      if (leftMs > 0) return { kind: "nothing", ms: leftMs };
+      waitAnew(12);
+      return { kind: "ordinary", isUrgent: false };
     },
     seen(kind, runs, areWaiting) {
       const [first] = runs;
@@ -80,12 +102,14 @@ export function createSuspects(clock: Clock, random: Random, leaseMs: number): S
       else if (waitingSince === null) waitAnew(1.5);
       isTheirTurn = kind === "ordinary" && first === undefined;
       if (kind === "suspect" || !areWaiting) isRefused = areWaiting && first === undefined;
-      if (kind === "suspect" && first !== undefined)
-        tried = { runId: first.runId, until: clock.now() + aloneFor(first.suspicion) };
+      if (kind !== "suspect" || first === undefined) return;
+      tried = { runId: first.runId, until: clock.now() + doubled(first.suspicion, mostDoublings) };
+      apartUntil.set(first.runId, clock.now() + doubled(first.suspicion, mostDoublingsApart));
     },
     freed(runId) {
+      apartUntil.delete(runId);
       if (runId !== tried?.runId) return false;
-      tried = null;
+      endTrial(1.5);
       return true;
     },
   };

@@ -23,10 +23,10 @@ interface Doom {
 /** After so many of the deaths the next worker dies too, soon after it has taken over. */
 const shareOfSeconds = 0.3;
 /**
- * Who stands still for so long is stuck. A busy machine loses leases of its own, which count as deaths: after five of them a
- * run is tried alone for 64 s, in which its children have to wait.
+ * Who stands still for so long is stuck. A busy machine loses leases of its own, which count as deaths: after six of them a
+ * run is tried alone for 128 s, in which its children have to wait.
  */
-const stuckMs = 90_000;
+const stuckMs = 150_000;
 /** So many at a time. */
 const lanes = 6;
 

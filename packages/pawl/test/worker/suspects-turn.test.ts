@@ -1,12 +1,14 @@
 import { expect, test } from "vitest";
+import type { Execution } from "../../src/runtime/execution.ts";
 import { createManualClock } from "../../src/testing/manual-clock.ts";
-import { createSlots } from "../../src/worker/slots.ts";
+import { createSlots, type HeldRun } from "../../src/worker/slots.ts";
 import { createSuspects } from "../../src/worker/suspects.ts";
 
 const half = { next: () => 0.5 };
 const empty = createSlots(1);
 const busy = createSlots(1);
 busy.expect("neighbour");
+const heldAs = (runId: string): HeldRun => ({ runId, epoch: 1, execution: {} as Execution });
 
 test("a worker that is idle again looks at once while suspects wait, and they have the turn after", () => {
   const suspects = createSuspects(createManualClock(), half, 1_000);
@@ -38,6 +40,24 @@ test("a suspect is alone for twice as long after each crash, so that one which k
   expect(aloneMs(6)).toEqual({ kind: "nothing", ms: 64_000 });
   expect(aloneMs(8)).toEqual({ kind: "nothing", ms: 256_000 });
   expect(aloneMs(9)).toEqual({ kind: "nothing", ms: 256_000 });
+});
+
+test("no other is tried beside a suspect until its crashes have been allowed for, though ordinary work goes on before", () => {
+  const clock = createManualClock();
+  const suspects = createSuspects(clock, half, 1_000);
+  const slots = createSlots(2);
+  suspects.seen("suspect", [{ runId: "slow", suspicion: 9 }], true);
+  slots.add(heldAs("slow"));
+  const kinds = new Map<string, number>();
+  for (let second = 0; ; second++) {
+    const { kind } = suspects.next(slots);
+    if (!kinds.has(kind)) kinds.set(kind, second);
+    if (kind === "suspect") break;
+    clock.advance(1_000);
+  }
+  expect(kinds.get("ordinary")).toBe(256);
+  expect(kinds.get("suspect")).toBeGreaterThanOrEqual(512);
+  expect(kinds.get("suspect")).toBeLessThan(540);
 });
 
 test("a suspect whose time alone is over leaves the worker to others", () => {

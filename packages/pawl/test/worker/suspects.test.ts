@@ -36,11 +36,11 @@ describe("a run suspected of killing its worker", () => {
     const child = await claimer.startSuspect();
     await claimer.advance(8 * leaseMs);
     expect(claimer.heldIds()).toEqual([parent]);
-    await claimer.advance(3 * leaseMs);
+    await claimer.advance(4 * leaseMs);
     expect(claimer.heldIds()).toEqual([parent, child]);
   });
 
-  test("once a worker knows what outlasts its emptying, it tries several beside it without waiting anew", async () => {
+  test("once a worker knows what outlasts its emptying, it leaves the next to idle peers for a lease, and waits no more", async () => {
     const claimer = createClaimer(10);
     const suspects = [await claimer.startSuspect(), await claimer.startSuspect()];
     const lasting = await claimer.start();
@@ -48,7 +48,50 @@ describe("a run suspected of killing its worker", () => {
     await claimer.advance(7 * leaseMs);
     expect(claimer.heldIds()).toEqual([lasting, suspects[0]]);
     await claimer.end(suspects[0]!);
+    await claimer.advance(0.9 * leaseMs);
+    expect(claimer.heldIds()).toEqual([lasting]);
+    await claimer.advance(1.3 * leaseMs);
     expect(claimer.heldIds()).toEqual([lasting, suspects[1]]);
+  });
+
+  test("what comes in while a worker empties itself is not taken for something that outlasts it", async () => {
+    let answer = (): void => {};
+    let isSlow = false;
+    const claimer = createClaimer(10, (store) => ({
+      async claimRuns(request) {
+        const claim = await store.claimRuns(request);
+        if (isSlow && !request.suspects) await new Promise<void>((resolve) => (answer = resolve));
+        return claim;
+      },
+    }));
+    await claimer.startSuspect();
+    const lasting = await claimer.start();
+    claimer.loop.start();
+    await claimer.rest();
+    isSlow = true;
+    const late = await claimer.start();
+    await claimer.advance(6 * leaseMs);
+    isSlow = false;
+    answer();
+    await claimer.rest();
+    expect(claimer.heldIds()).toEqual([lasting, late]);
+  });
+
+  test("many that outlast their trials leave ordinary work its time", async () => {
+    const claimer = createClaimer(50);
+    const suspects: string[] = [];
+    for (let index = 0; index < 10; index += 1) suspects.push(await claimer.startSuspect());
+    claimer.loop.start();
+    await claimer.rest();
+    let waits = 0;
+    for (let second = 0; second < 600; second += 1) {
+      const ordinary = await claimer.start();
+      await claimer.advance("1s");
+      if (!claimer.heldIds().includes(ordinary)) waits += 1;
+      for (const runId of claimer.heldIds()) if (!suspects.includes(runId)) await claimer.end(runId);
+    }
+    expect(waits).toBeLessThan(400);
+    expect(claimer.heldIds().length).toBeGreaterThan(2);
   });
 
   test("has to wait for ordinary runs after each trial, so that many suspects do not stop the work", async () => {
