@@ -24,7 +24,7 @@ type NextClaim =
  * the end. Each time, ordinary work goes on in between.
  */
 export interface Suspects {
-  next(slots: Pick<Slots, "held" | "expected">): NextClaim;
+  next(slots: Pick<Slots, "isEmpty" | "held" | "expected">): NextClaim;
   /** What a claim answered: which runs, and whether suspects are left. */
   seen(kind: "ordinary" | "suspect", runs: readonly Seen[], areWaiting: boolean): void;
   /** The worker no longer holds this run. Answers whether it was the one being tried. */
@@ -81,15 +81,14 @@ export function createSuspects(clock: Clock, random: Random, leaseMs: number): S
       if (tried !== null && tried.until > now) return { kind: "nothing", ms: tried.until - now };
       if (tried !== null) endTrial(6);
       if (waitingSince === null) return { kind: "ordinary", isUrgent: false };
-      const held = slots.held();
-      const isSettled = slots.expected().length === 0;
       if (now < waitingSince + patienceMs) {
-        const isEmpty = isSettled && held.length === 0;
-        if (isEmpty && isTheirTurn) return { kind: "suspect" };
-        return { kind: "ordinary", isUrgent: isEmpty && !isRefused };
+        if (slots.isEmpty() && isTheirTurn) return { kind: "suspect" };
+        return { kind: "ordinary", isUrgent: slots.isEmpty() && !isRefused };
       }
+      const held = slots.held();
       drain ??= { since: now, held: new Set(held) };
       const leftMs = drain.since + drainMs - now;
+      const isSettled = slots.expected().length === 0;
       if (isSettled && isFreeAfter(drain.held, leftMs, held)) return { kind: "suspect" };
       if (leftMs > 0) return { kind: "nothing", ms: leftMs };
       waitAnew(12);
@@ -97,7 +96,7 @@ export function createSuspects(clock: Clock, random: Random, leaseMs: number): S
     },
     seen(kind, runs, areWaiting) {
       const [first] = runs;
-      if (!areWaiting) waitingSince = null;
+      if (!areWaiting) waitingSince = drain = null;
       else if (kind === "suspect") waitAnew(first !== undefined ? 1.5 : 12);
       else if (waitingSince === null) waitAnew(1.5);
       isTheirTurn = kind === "ordinary" && first === undefined;
