@@ -85,7 +85,7 @@ const recordAll = async (leases: readonly Lease[], seq: number): Promise<void> =
 
 const endAll = async (leases: readonly Lease[], seq: number): Promise<void> => {
   const fact = { seq, kind: "completed", name: null, attempt: 1, beganAt: Date.now(), data: null } as const;
-  const end = { status: "completed", output: null, error: null } as const;
+  const end = { parentId: null, status: "completed", output: null, error: null } as const;
   await Promise.all(leases.map((lease) => store.end({ lease, events: [fact], children: [], ...end })));
 };
 

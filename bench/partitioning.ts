@@ -144,7 +144,7 @@ async function driveBatch(store: PostgresStore, workerId: string, size: number):
   }
   for (const { runId } of leases.slice(0, 20)) await store.loadHistory(runId, 0);
   const end: NewEvent = { seq: 4, kind: "completed", name: null, data: null };
-  const ended = { children: [], status: "completed", output: data, error: null } as const;
+  const ended = { parentId: null, children: [], status: "completed", output: data, error: null } as const;
   await Promise.all(leases.map((lease) => store.end({ lease, events: [end], ...ended })));
 }
 

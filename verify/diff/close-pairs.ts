@@ -54,6 +54,7 @@ const end = (runId: string, workerId: string, more: Partial<Ending> = {}): Opera
   const last = { seq: 1, kind: "completed", name: null, data: null } as const;
   const ending: Ending = {
     ...writing(runId, workerId, last),
+    parentId: runId === child ? run : null,
     status: "completed",
     output: null,
     error: null,

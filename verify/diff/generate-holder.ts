@@ -110,6 +110,7 @@ function generateEnding(known: Knowledge, lease: Lease): Ending {
   const goesOn = status === "completed" && dice.chance(0.5);
   return {
     ...recording,
+    parentId: known.snapshot.runs.find(({ id }) => id === lease.runId)?.parentId ?? null,
     events: [...events, last],
     status,
     ...(goesOn && { next: generateNext(known) }),

@@ -98,6 +98,13 @@ create type {schema}.room as (
   told            boolean
 );
 
+-- What a holder still holds of the runs that it names, and which of them were told something. Nobody else can change that before
+-- the transaction that found it ends.
+create type {schema}.held as (
+  runs            uuid[],
+  told            uuid[]                           -- null: none
+);
+
 -- What may be claimed now, and nothing else: small and hot.
 create table {schema}.ready (
   run_id          uuid        not null,

@@ -7,13 +7,15 @@
 
 -- Inserts runs and puts each into its first room. An id that exists is left alone, so the call is safe to repeat.
 -- Locks: only what it inserts. p_skip: ids to leave out. p_holder: a worker that holds those which it could claim now, or null.
+-- Answers the runs that it holds.
 create function {schema}.put_runs_v1(p_shard smallint, p_now timestamptz, p_runs json, p_skip uuid[],
                                      p_holder uuid, p_crash_limit smallint)
-returns void
+returns uuid[]
 language plpgsql
 as $$
 declare
   v_queues text[];
+  v_held uuid[];
 begin
   with born as (
     insert into {schema}.run (shard, id, workflow, version, queue, priority, input, input_notes, key, created_at,
@@ -65,10 +67,14 @@ begin
     select p_shard, b.id, p_holder, p_now, p_now, 1, 0, 1, 0, 0, 0, p_crash_limit, false
       from born b
      where b.is_held
+    returning run_id
   )
-  select array_agg(distinct r.queue) into v_queues from now_ready r;
+  select (select array_agg(distinct r.queue) from now_ready r), (select array_agg(h.run_id) from held h) into v_queues, v_held;
 
-  perform {schema}.hint_ready_v1(v_queues);
+  if v_queues is not null then
+    perform {schema}.hint_ready_v1(v_queues);
+  end if;
+  return v_held;
 end
 $$;
 
@@ -90,11 +96,9 @@ returns void
 language plpgsql
 as $$
 begin
-  if p_runs is not null then
-    perform pg_notify('{channel}', p_kind || string_agg(replace(r.id::text, '-', ''), ',' order by r.n))
-       from unnest(p_runs) with ordinality as r (id, n)
-      group by (r.n - 1) / 200;
-  end if;
+  for v_first in 1 .. coalesce(cardinality(p_runs), 0) by 200 loop
+    perform pg_notify('{channel}', p_kind || replace(array_to_string(p_runs[v_first : v_first + 199], ','), '-', ''));
+  end loop;
 end
 $$;
 
@@ -113,22 +117,36 @@ as $$
 #variable_conflict use_column
 declare
   v_holder uuid;
+  v_held uuid[];
+  v_now timestamptz;
 begin
   if p_holder is not null
-     and exists (select 1 from json_to_recordset(p_runs) as n (queue text)
-                  where not exists (select 1 from {schema}.queue q
-                                     where q.name = n.queue and q.paused_at is not null offset 0))
+     and (not exists (select 1 from {schema}.queue q where q.paused_at is not null order by q.name offset 0)
+          or {schema}.has_open_queue_v1(p_runs))
      and {schema}.keep_worker_v1(p_holder, {clock}, p_lease_ms) then
     v_holder := p_holder;
   end if;
 
-  return query
-  select s.run_id, s.outcome, s.owner_id, null::float8, null::boolean
-    from {schema}.start_runs_v1(p_shard, p_runs, p_keyed, p_whole, v_holder, p_crash_limit) s;
+  if p_keyed then
+    return query
+    select s.run_id, s.outcome, s.owner_id, null::float8, null::boolean
+      from {schema}.start_runs_v1(p_shard, p_runs, p_keyed, p_whole, v_holder, p_crash_limit) s;
+  else
+    v_now := {clock};
+    v_held := {schema}.put_runs_v1(p_shard, v_now, p_runs, null, v_holder, p_crash_limit);
+  end if;
 
+  if cardinality(v_held) = json_array_length(p_runs) then
+    outcome := 'created';
+    held_ms := floor(extract(epoch from v_now) * 1000);
+    told := false;
+    foreach run_id in array v_held loop
+      owner_id := run_id;
+      return next;
+    end loop;
   -- An earlier try, whose answer was lost, may have been the one that counted. What p_holder has claimed since is no start's:
   -- its claim answers for that.
-  if p_holder is not null then
+  elsif p_holder is not null then
     return query
     select l.run_id, 'created', l.run_id, floor(extract(epoch from l.claimed_at) * 1000)::float8, l.told
       from {schema}.lease l
@@ -136,6 +154,18 @@ begin
        and (l.worker_id = p_holder) is true and l.epoch = 1 and l.last_seq = 0
        and l.claimed_at = (select r.created_at from {schema}.run r where r.shard = p_shard and r.id = l.run_id);
   end if;
+end
+$$;
+
+-- Whether one of these runs is for a queue that is not paused.
+create function {schema}.has_open_queue_v1(p_runs json)
+returns boolean
+language plpgsql
+as $$
+begin
+  return exists (select 1 from json_to_recordset(p_runs) as n (queue text)
+                  where not exists (select 1 from {schema}.queue q
+                                     where q.name = n.queue and q.paused_at is not null offset 0));
 end
 $$;
 
@@ -423,7 +453,7 @@ set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
-  v_held uuid[] := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  v_held uuid[] := ({schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs)).runs;
 begin
   update {schema}.lease l
      set began_at = {clock}

@@ -1,30 +1,33 @@
 -- What a holder does with its run. Every function locks the lease rows first and acts only on those that still match.
 
--- Locks the leases that match (run, epoch, worker), in id order, and answers their runs. `is true` keeps the planner from
+-- Locks the leases that match (run, epoch, worker), in id order, and answers what is held by them. `is true` keeps the planner from
 -- reaching them through lease_worker, where every lease of the worker matches. Callers name runs in id order: most often what is
 -- found is what they name, and nothing need be looked for in it.
 create function {schema}.lock_leases_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
-returns uuid[]
+returns {schema}.held
 language plpgsql
 as $$
 declare
-  v_runs uuid[];
+  v_held {schema}.held;
   v_epochs integer[];
 begin
-  select array_agg(l.run_id), array_agg(l.epoch) into v_runs, v_epochs
-    from (select l.run_id, l.epoch
+  select array_agg(l.run_id), array_agg(l.run_id) filter (where l.told), array_agg(l.epoch)
+    into v_held.runs, v_held.told, v_epochs
+    from (select l.run_id, l.epoch, l.told
             from {schema}.lease l
            where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true
            order by l.run_id
              for update) l;
-  if v_runs = p_runs and v_epochs = p_epochs then
-    return p_runs;
+  if v_held.runs = p_runs and v_epochs = p_epochs then
+    return v_held;
   end if;
-  return array(
+  v_held.runs := array(
     select h.run_id
-      from (select l.run_id, l.epoch from unnest(v_runs, v_epochs) l (run_id, epoch)
+      from (select l.run_id, l.epoch from unnest(v_held.runs, v_epochs) l (run_id, epoch)
             intersect
             select i.run_id, i.epoch from unnest(p_runs, p_epochs) i (run_id, epoch)) h);
+  v_held.told := (select array_agg(t) from unnest(v_held.told) t where t = any (v_held.runs));
+  return v_held;
 end
 $$;
 
@@ -102,10 +105,9 @@ set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
-  v_held uuid[] := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
-  v_lost uuid[] := {schema}.lost_runs_v1(p_runs, v_held);
+  v_held {schema}.held := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  v_lost uuid[] := {schema}.lost_runs_v1(p_runs, v_held.runs);
   v_now timestamptz := {clock};
-  v_now_ms float8 := floor(extract(epoch from v_now) * 1000);
 begin
   perform {schema}.append_events_v1(p_shard, v_now, p_worker, v_lost, e_runs, e_seqs, e_kinds, e_names, e_attempts,
                                     e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_takes);
@@ -116,14 +118,20 @@ begin
     perform {schema}.write_streams_v1(p_shard, v_now, p_written, v_lost);
   end if;
 
-  return query select null::uuid, null::boolean, null::integer, null::float8, v_now_ms;
+  now_ms := floor(extract(epoch from v_now) * 1000);
+  return next;
+  now_ms := null;
   if v_lost is not null then
-    return query select l, null::boolean, null::integer, null::float8, null::float8 from unnest(v_lost) l;
+    foreach run_id in array v_lost loop
+      return next;
+    end loop;
   end if;
-  return query
-  select l.run_id, true, null::integer, null::float8, null::float8
-    from {schema}.lease l
-   where l.shard = p_shard and l.run_id = any (v_held) and l.told;
+  if v_held.told is not null then
+    told := true;
+    foreach run_id in array v_held.told loop
+      return next;
+    end loop;
+  end if;
   if e_delay_ms is not null or e_due_ms is not null then
     return query
     select e.run_id, null::boolean, e.seq::integer, floor(extract(epoch from e.due_at) * 1000)::float8, null::float8
@@ -188,7 +196,7 @@ set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
-  v_held uuid[] := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  v_held uuid[] := ({schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs)).runs;
 begin
   perform {schema}.note_looks_v1(p_shard, v_held, p_runs, p_looks);
 
@@ -233,7 +241,7 @@ begin
   perform 1 from (select 1 from {schema}.run r
                    where r.shard = p_shard and r.id = any (p_runs)
                    order by r.id for no key update) r;
-  v_held := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  v_held := ({schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs)).runs;
   -- An earlier try of a holder that has gone on since is too late: it knows neither the history nor what the run wants.
   v_late := array(
     select i.run_id
@@ -353,14 +361,14 @@ end
 $$;
 
 -- Ends held runs: facts, result, the parent's message and wake-up, a cancel for the children of what was stopped or failed;
--- p_next: the runs that go on from them, see continue_runs_v1.
+-- p_next: the runs that go on from them, see continue_runs_v1. p_parents: the parents of these runs.
 -- Answers the runs that were not ended, for their lease is lost. Fails with 40001 if it must be tried again.
 -- Locks: run rows of these runs, their parents and stopped children, then lease rows of all of them, each in id order.
 -- Index: run_pkey, run_parent, lease_pkey, event_pkey.
 create function {schema}.end_runs_v1(
   p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_statuses text[],
   p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[], p_children json, p_written json,
-  p_next json,
+  p_next json, p_parents uuid[],
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
   e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
 returns table (run_id uuid)
@@ -372,7 +380,7 @@ set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
-  v_parents uuid[];
+  v_parents uuid[] := p_parents;
   v_children uuid[];
   v_locked uuid[];
   v_held uuid[];
@@ -382,7 +390,6 @@ declare
   v_next uuid[];
   v_now timestamptz;
 begin
-  v_parents := {schema}.parents_of_v1(p_shard, p_runs);
   v_children := {schema}.stopped_children_v1(p_shard, p_runs, p_statuses);
   v_locked := p_runs || v_parents || v_children;
   perform 1 from (select 1 from {schema}.run r
@@ -393,7 +400,7 @@ begin
                      where l.shard = p_shard and l.run_id = any (v_locked)
                      order by l.run_id for update) l;
   end if;
-  v_held := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  v_held := ({schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs)).runs;
   v_lost := {schema}.lost_runs_v1(p_runs, v_held);
   v_now := {clock};
   -- An earlier write of this holder, its answer lost, may have added children while we waited for the lease.
@@ -439,9 +446,15 @@ begin
   if v_children is not null then
     v_parents := v_parents || {schema}.cancel_children_v1(p_shard, v_now, v_children, v_held);
   end if;
-  perform {schema}.wake_runs_v1(p_shard, v_now, v_parents || v_next);
+  if v_parents is not null or v_next is not null then
+    perform {schema}.wake_runs_v1(p_shard, v_now, v_parents || v_next);
+  end if;
 
-  return query select l from unnest(v_lost) l;
+  if v_lost is not null then
+    foreach run_id in array v_lost loop
+      return next;
+    end loop;
+  end if;
 end
 $$;
 
@@ -510,7 +523,7 @@ set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
-  v_held uuid[] := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  v_held uuid[] := ({schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs)).runs;
 begin
   perform {schema}.return_leases_v1(p_shard, {clock}, v_held);
   return query select l from unnest({schema}.lost_runs_v1(p_runs, v_held)) l;

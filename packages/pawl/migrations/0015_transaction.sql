@@ -59,7 +59,7 @@ begin
     return 'outside';
   end if;
   perform {schema}.limit_idling_v1(interval '5 seconds');
-  if cardinality({schema}.lock_leases_v1(p_shard, p_worker, array[p_run], array[p_epoch])) = 0 then
+  if cardinality(({schema}.lock_leases_v1(p_shard, p_worker, array[p_run], array[p_epoch])).runs) = 0 then
     return 'lost';
   end if;
   if exists (select 1 from {schema}.event e

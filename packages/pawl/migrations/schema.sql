@@ -8,6 +8,11 @@ create domain pawl.ordinal as integer constraint ordinal_check CHECK ((VALUE > 0
 
 create domain pawl.park_reason as text constraint park_reason_check CHECK ((VALUE = ANY (ARRAY['delayed'::text, 'waiting'::text, 'retry'::text, 'paused'::text, 'blocked'::text])));
 
+create type pawl.held as (
+  runs            uuid[],
+  told            uuid[]
+);
+
 create type pawl.room as (
   run_id          uuid,
   epoch           integer,
@@ -1286,7 +1291,7 @@ create function pawl.begin_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[
 AS $function$
 #variable_conflict use_column
 declare
-  v_held uuid[] := "pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  v_held uuid[] := ("pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs)).runs;
 begin
   update "pawl".lease l
      set began_at = clock_timestamp()
@@ -1830,22 +1835,36 @@ AS $function$
 #variable_conflict use_column
 declare
   v_holder uuid;
+  v_held uuid[];
+  v_now timestamptz;
 begin
   if p_holder is not null
-     and exists (select 1 from json_to_recordset(p_runs) as n (queue text)
-                  where not exists (select 1 from "pawl".queue q
-                                     where q.name = n.queue and q.paused_at is not null offset 0))
+     and (not exists (select 1 from "pawl".queue q where q.paused_at is not null order by q.name offset 0)
+          or "pawl".has_open_queue_v1(p_runs))
      and "pawl".keep_worker_v1(p_holder, clock_timestamp(), p_lease_ms) then
     v_holder := p_holder;
   end if;
 
-  return query
-  select s.run_id, s.outcome, s.owner_id, null::float8, null::boolean
-    from "pawl".start_runs_v1(p_shard, p_runs, p_keyed, p_whole, v_holder, p_crash_limit) s;
+  if p_keyed then
+    return query
+    select s.run_id, s.outcome, s.owner_id, null::float8, null::boolean
+      from "pawl".start_runs_v1(p_shard, p_runs, p_keyed, p_whole, v_holder, p_crash_limit) s;
+  else
+    v_now := clock_timestamp();
+    v_held := "pawl".put_runs_v1(p_shard, v_now, p_runs, null, v_holder, p_crash_limit);
+  end if;
 
+  if cardinality(v_held) = json_array_length(p_runs) then
+    outcome := 'created';
+    held_ms := floor(extract(epoch from v_now) * 1000);
+    told := false;
+    foreach run_id in array v_held loop
+      owner_id := run_id;
+      return next;
+    end loop;
   -- An earlier try, whose answer was lost, may have been the one that counted. What p_holder has claimed since is no start's:
   -- its claim answers for that.
-  if p_holder is not null then
+  elsif p_holder is not null then
     return query
     select l.run_id, 'created', l.run_id, floor(extract(epoch from l.claimed_at) * 1000)::float8, l.told
       from "pawl".lease l
@@ -1856,7 +1875,7 @@ begin
 end
 $function$;
 
-create function pawl.end_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_statuses text[], p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[], p_children json, p_written json, p_next json, e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[])
+create function pawl.end_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_statuses text[], p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[], p_children json, p_written json, p_next json, p_parents uuid[], e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[])
  RETURNS TABLE(run_id uuid)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -1866,7 +1885,7 @@ create function pawl.end_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[],
 AS $function$
 #variable_conflict use_column
 declare
-  v_parents uuid[];
+  v_parents uuid[] := p_parents;
   v_children uuid[];
   v_locked uuid[];
   v_held uuid[];
@@ -1876,7 +1895,6 @@ declare
   v_next uuid[];
   v_now timestamptz;
 begin
-  v_parents := "pawl".parents_of_v1(p_shard, p_runs);
   v_children := "pawl".stopped_children_v1(p_shard, p_runs, p_statuses);
   v_locked := p_runs || v_parents || v_children;
   perform 1 from (select 1 from "pawl".run r
@@ -1887,7 +1905,7 @@ begin
                      where l.shard = p_shard and l.run_id = any (v_locked)
                      order by l.run_id for update) l;
   end if;
-  v_held := "pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  v_held := ("pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs)).runs;
   v_lost := "pawl".lost_runs_v1(p_runs, v_held);
   v_now := clock_timestamp();
   -- An earlier write of this holder, its answer lost, may have added children while we waited for the lease.
@@ -1933,9 +1951,15 @@ begin
   if v_children is not null then
     v_parents := v_parents || "pawl".cancel_children_v1(p_shard, v_now, v_children, v_held);
   end if;
-  perform "pawl".wake_runs_v1(p_shard, v_now, v_parents || v_next);
+  if v_parents is not null or v_next is not null then
+    perform "pawl".wake_runs_v1(p_shard, v_now, v_parents || v_next);
+  end if;
 
-  return query select l from unnest(v_lost) l;
+  if v_lost is not null then
+    foreach run_id in array v_lost loop
+      return next;
+    end loop;
+  end if;
 end
 $function$;
 
@@ -2195,6 +2219,17 @@ begin
 end
 $function$;
 
+create function pawl.has_open_queue_v1(p_runs json)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return exists (select 1 from json_to_recordset(p_runs) as n (queue text)
+                  where not exists (select 1 from "pawl".queue q
+                                     where q.name = n.queue and q.paused_at is not null offset 0));
+end
+$function$;
+
 create function pawl.hear_children_v1(p_shard smallint, p_now timestamp with time zone, p_runs uuid[])
  RETURNS void
  LANGUAGE plpgsql
@@ -2343,11 +2378,9 @@ create function pawl.hint_runs_v1(p_kind text, p_runs uuid[])
  LANGUAGE plpgsql
 AS $function$
 begin
-  if p_runs is not null then
-    perform pg_notify('pawl_9b12b8e4295d095ce55e5154', p_kind || string_agg(replace(r.id::text, '-', ''), ',' order by r.n))
-       from unnest(p_runs) with ordinality as r (id, n)
-      group by (r.n - 1) / 200;
-  end if;
+  for v_first in 1 .. coalesce(cardinality(p_runs), 0) by 200 loop
+    perform pg_notify('pawl_9b12b8e4295d095ce55e5154', p_kind || replace(array_to_string(p_runs[v_first : v_first + 199], ','), '-', ''));
+  end loop;
 end
 $function$;
 
@@ -2711,27 +2744,30 @@ end
 $function$;
 
 create function pawl.lock_leases_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
- RETURNS uuid[]
+ RETURNS pawl.held
  LANGUAGE plpgsql
 AS $function$
 declare
-  v_runs uuid[];
+  v_held "pawl".held;
   v_epochs integer[];
 begin
-  select array_agg(l.run_id), array_agg(l.epoch) into v_runs, v_epochs
-    from (select l.run_id, l.epoch
+  select array_agg(l.run_id), array_agg(l.run_id) filter (where l.told), array_agg(l.epoch)
+    into v_held.runs, v_held.told, v_epochs
+    from (select l.run_id, l.epoch, l.told
             from "pawl".lease l
            where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true
            order by l.run_id
              for update) l;
-  if v_runs = p_runs and v_epochs = p_epochs then
-    return p_runs;
+  if v_held.runs = p_runs and v_epochs = p_epochs then
+    return v_held;
   end if;
-  return array(
+  v_held.runs := array(
     select h.run_id
-      from (select l.run_id, l.epoch from unnest(v_runs, v_epochs) l (run_id, epoch)
+      from (select l.run_id, l.epoch from unnest(v_held.runs, v_epochs) l (run_id, epoch)
             intersect
             select i.run_id, i.epoch from unnest(p_runs, p_epochs) i (run_id, epoch)) h);
+  v_held.told := (select array_agg(t) from unnest(v_held.told) t where t = any (v_held.runs));
+  return v_held;
 end
 $function$;
 
@@ -2910,7 +2946,7 @@ begin
   perform 1 from (select 1 from "pawl".run r
                    where r.shard = p_shard and r.id = any (p_runs)
                    order by r.id for no key update) r;
-  v_held := "pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  v_held := ("pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs)).runs;
   -- An earlier try of a holder that has gone on since is too late: it knows neither the history nor what the run wants.
   v_late := array(
     select i.run_id
@@ -3116,11 +3152,12 @@ end
 $function$;
 
 create function pawl.put_runs_v1(p_shard smallint, p_now timestamp with time zone, p_runs json, p_skip uuid[], p_holder uuid, p_crash_limit smallint)
- RETURNS void
+ RETURNS uuid[]
  LANGUAGE plpgsql
 AS $function$
 declare
   v_queues text[];
+  v_held uuid[];
 begin
   with born as (
     insert into "pawl".run (shard, id, workflow, version, queue, priority, input, input_notes, key, created_at,
@@ -3172,10 +3209,14 @@ begin
     select p_shard, b.id, p_holder, p_now, p_now, 1, 0, 1, 0, 0, 0, p_crash_limit, false
       from born b
      where b.is_held
+    returning run_id
   )
-  select array_agg(distinct r.queue) into v_queues from now_ready r;
+  select (select array_agg(distinct r.queue) from now_ready r), (select array_agg(h.run_id) from held h) into v_queues, v_held;
 
-  perform "pawl".hint_ready_v1(v_queues);
+  if v_queues is not null then
+    perform "pawl".hint_ready_v1(v_queues);
+  end if;
+  return v_held;
 end
 $function$;
 
@@ -3281,7 +3322,7 @@ create function pawl.read_inbox_v1(p_shard smallint, p_worker uuid, p_runs uuid[
 AS $function$
 #variable_conflict use_column
 declare
-  v_held uuid[] := "pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  v_held uuid[] := ("pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs)).runs;
 begin
   perform "pawl".note_looks_v1(p_shard, v_held, p_runs, p_looks);
 
@@ -3367,10 +3408,9 @@ create function pawl.record_events_v1(p_shard smallint, p_worker uuid, p_runs uu
 AS $function$
 #variable_conflict use_column
 declare
-  v_held uuid[] := "pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
-  v_lost uuid[] := "pawl".lost_runs_v1(p_runs, v_held);
+  v_held "pawl".held := "pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  v_lost uuid[] := "pawl".lost_runs_v1(p_runs, v_held.runs);
   v_now timestamptz := clock_timestamp();
-  v_now_ms float8 := floor(extract(epoch from v_now) * 1000);
 begin
   perform "pawl".append_events_v1(p_shard, v_now, p_worker, v_lost, e_runs, e_seqs, e_kinds, e_names, e_attempts,
                                     e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_takes);
@@ -3381,14 +3421,20 @@ begin
     perform "pawl".write_streams_v1(p_shard, v_now, p_written, v_lost);
   end if;
 
-  return query select null::uuid, null::boolean, null::integer, null::float8, v_now_ms;
+  now_ms := floor(extract(epoch from v_now) * 1000);
+  return next;
+  now_ms := null;
   if v_lost is not null then
-    return query select l, null::boolean, null::integer, null::float8, null::float8 from unnest(v_lost) l;
+    foreach run_id in array v_lost loop
+      return next;
+    end loop;
   end if;
-  return query
-  select l.run_id, true, null::integer, null::float8, null::float8
-    from "pawl".lease l
-   where l.shard = p_shard and l.run_id = any (v_held) and l.told;
+  if v_held.told is not null then
+    told := true;
+    foreach run_id in array v_held.told loop
+      return next;
+    end loop;
+  end if;
   if e_delay_ms is not null or e_due_ms is not null then
     return query
     select e.run_id, null::boolean, e.seq::integer, floor(extract(epoch from e.due_at) * 1000)::float8, null::float8
@@ -3418,7 +3464,7 @@ begin
     return 'outside';
   end if;
   perform "pawl".limit_idling_v1(interval '5 seconds');
-  if cardinality("pawl".lock_leases_v1(p_shard, p_worker, array[p_run], array[p_epoch])) = 0 then
+  if cardinality(("pawl".lock_leases_v1(p_shard, p_worker, array[p_run], array[p_epoch])).runs) = 0 then
     return 'lost';
   end if;
   if exists (select 1 from "pawl".event e
@@ -3626,7 +3672,7 @@ create function pawl.release_runs_v1(p_shard smallint, p_worker uuid, p_runs uui
 AS $function$
 #variable_conflict use_column
 declare
-  v_held uuid[] := "pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  v_held uuid[] := ("pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs)).runs;
 begin
   perform "pawl".return_leases_v1(p_shard, clock_timestamp(), v_held);
   return query select l from unnest("pawl".lost_runs_v1(p_runs, v_held)) l;

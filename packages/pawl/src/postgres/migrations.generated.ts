@@ -117,6 +117,13 @@ create type {schema}.room as (
   told            boolean
 );
 
+-- What a holder still holds of the runs that it names, and which of them were told something. Nobody else can change that before
+-- the transaction that found it ends.
+create type {schema}.held as (
+  runs            uuid[],
+  told            uuid[]                           -- null: none
+);
+
 -- What may be claimed now, and nothing else: small and hot.
 create table {schema}.ready (
   run_id          uuid        not null,
@@ -348,13 +355,15 @@ create table {schema}.audit (
 
 -- Inserts runs and puts each into its first room. An id that exists is left alone, so the call is safe to repeat.
 -- Locks: only what it inserts. p_skip: ids to leave out. p_holder: a worker that holds those which it could claim now, or null.
+-- Answers the runs that it holds.
 create function {schema}.put_runs_v1(p_shard smallint, p_now timestamptz, p_runs json, p_skip uuid[],
                                      p_holder uuid, p_crash_limit smallint)
-returns void
+returns uuid[]
 language plpgsql
 as $$
 declare
   v_queues text[];
+  v_held uuid[];
 begin
   with born as (
     insert into {schema}.run (shard, id, workflow, version, queue, priority, input, input_notes, key, created_at,
@@ -406,10 +415,14 @@ begin
     select p_shard, b.id, p_holder, p_now, p_now, 1, 0, 1, 0, 0, 0, p_crash_limit, false
       from born b
      where b.is_held
+    returning run_id
   )
-  select array_agg(distinct r.queue) into v_queues from now_ready r;
+  select (select array_agg(distinct r.queue) from now_ready r), (select array_agg(h.run_id) from held h) into v_queues, v_held;
 
-  perform {schema}.hint_ready_v1(v_queues);
+  if v_queues is not null then
+    perform {schema}.hint_ready_v1(v_queues);
+  end if;
+  return v_held;
 end
 $$;
 
@@ -431,11 +444,9 @@ returns void
 language plpgsql
 as $$
 begin
-  if p_runs is not null then
-    perform pg_notify('{channel}', p_kind || string_agg(replace(r.id::text, '-', ''), ',' order by r.n))
-       from unnest(p_runs) with ordinality as r (id, n)
-      group by (r.n - 1) / 200;
-  end if;
+  for v_first in 1 .. coalesce(cardinality(p_runs), 0) by 200 loop
+    perform pg_notify('{channel}', p_kind || replace(array_to_string(p_runs[v_first : v_first + 199], ','), '-', ''));
+  end loop;
 end
 $$;
 
@@ -454,22 +465,36 @@ as $$
 #variable_conflict use_column
 declare
   v_holder uuid;
+  v_held uuid[];
+  v_now timestamptz;
 begin
   if p_holder is not null
-     and exists (select 1 from json_to_recordset(p_runs) as n (queue text)
-                  where not exists (select 1 from {schema}.queue q
-                                     where q.name = n.queue and q.paused_at is not null offset 0))
+     and (not exists (select 1 from {schema}.queue q where q.paused_at is not null order by q.name offset 0)
+          or {schema}.has_open_queue_v1(p_runs))
      and {schema}.keep_worker_v1(p_holder, {clock}, p_lease_ms) then
     v_holder := p_holder;
   end if;
 
-  return query
-  select s.run_id, s.outcome, s.owner_id, null::float8, null::boolean
-    from {schema}.start_runs_v1(p_shard, p_runs, p_keyed, p_whole, v_holder, p_crash_limit) s;
+  if p_keyed then
+    return query
+    select s.run_id, s.outcome, s.owner_id, null::float8, null::boolean
+      from {schema}.start_runs_v1(p_shard, p_runs, p_keyed, p_whole, v_holder, p_crash_limit) s;
+  else
+    v_now := {clock};
+    v_held := {schema}.put_runs_v1(p_shard, v_now, p_runs, null, v_holder, p_crash_limit);
+  end if;
 
+  if cardinality(v_held) = json_array_length(p_runs) then
+    outcome := 'created';
+    held_ms := floor(extract(epoch from v_now) * 1000);
+    told := false;
+    foreach run_id in array v_held loop
+      owner_id := run_id;
+      return next;
+    end loop;
   -- An earlier try, whose answer was lost, may have been the one that counted. What p_holder has claimed since is no start's:
   -- its claim answers for that.
-  if p_holder is not null then
+  elsif p_holder is not null then
     return query
     select l.run_id, 'created', l.run_id, floor(extract(epoch from l.claimed_at) * 1000)::float8, l.told
       from {schema}.lease l
@@ -477,6 +502,18 @@ begin
        and (l.worker_id = p_holder) is true and l.epoch = 1 and l.last_seq = 0
        and l.claimed_at = (select r.created_at from {schema}.run r where r.shard = p_shard and r.id = l.run_id);
   end if;
+end
+$$;
+
+-- Whether one of these runs is for a queue that is not paused.
+create function {schema}.has_open_queue_v1(p_runs json)
+returns boolean
+language plpgsql
+as $$
+begin
+  return exists (select 1 from json_to_recordset(p_runs) as n (queue text)
+                  where not exists (select 1 from {schema}.queue q
+                                     where q.name = n.queue and q.paused_at is not null offset 0));
 end
 $$;
 
@@ -764,7 +801,7 @@ set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
-  v_held uuid[] := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  v_held uuid[] := ({schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs)).runs;
 begin
   update {schema}.lease l
      set began_at = {clock}
@@ -1192,31 +1229,34 @@ $$;
     breaking: false,
     sql: `-- What a holder does with its run. Every function locks the lease rows first and acts only on those that still match.
 
--- Locks the leases that match (run, epoch, worker), in id order, and answers their runs. \`is true\` keeps the planner from
+-- Locks the leases that match (run, epoch, worker), in id order, and answers what is held by them. \`is true\` keeps the planner from
 -- reaching them through lease_worker, where every lease of the worker matches. Callers name runs in id order: most often what is
 -- found is what they name, and nothing need be looked for in it.
 create function {schema}.lock_leases_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
-returns uuid[]
+returns {schema}.held
 language plpgsql
 as $$
 declare
-  v_runs uuid[];
+  v_held {schema}.held;
   v_epochs integer[];
 begin
-  select array_agg(l.run_id), array_agg(l.epoch) into v_runs, v_epochs
-    from (select l.run_id, l.epoch
+  select array_agg(l.run_id), array_agg(l.run_id) filter (where l.told), array_agg(l.epoch)
+    into v_held.runs, v_held.told, v_epochs
+    from (select l.run_id, l.epoch, l.told
             from {schema}.lease l
            where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true
            order by l.run_id
              for update) l;
-  if v_runs = p_runs and v_epochs = p_epochs then
-    return p_runs;
+  if v_held.runs = p_runs and v_epochs = p_epochs then
+    return v_held;
   end if;
-  return array(
+  v_held.runs := array(
     select h.run_id
-      from (select l.run_id, l.epoch from unnest(v_runs, v_epochs) l (run_id, epoch)
+      from (select l.run_id, l.epoch from unnest(v_held.runs, v_epochs) l (run_id, epoch)
             intersect
             select i.run_id, i.epoch from unnest(p_runs, p_epochs) i (run_id, epoch)) h);
+  v_held.told := (select array_agg(t) from unnest(v_held.told) t where t = any (v_held.runs));
+  return v_held;
 end
 $$;
 
@@ -1294,10 +1334,9 @@ set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
-  v_held uuid[] := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
-  v_lost uuid[] := {schema}.lost_runs_v1(p_runs, v_held);
+  v_held {schema}.held := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  v_lost uuid[] := {schema}.lost_runs_v1(p_runs, v_held.runs);
   v_now timestamptz := {clock};
-  v_now_ms float8 := floor(extract(epoch from v_now) * 1000);
 begin
   perform {schema}.append_events_v1(p_shard, v_now, p_worker, v_lost, e_runs, e_seqs, e_kinds, e_names, e_attempts,
                                     e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_takes);
@@ -1308,14 +1347,20 @@ begin
     perform {schema}.write_streams_v1(p_shard, v_now, p_written, v_lost);
   end if;
 
-  return query select null::uuid, null::boolean, null::integer, null::float8, v_now_ms;
+  now_ms := floor(extract(epoch from v_now) * 1000);
+  return next;
+  now_ms := null;
   if v_lost is not null then
-    return query select l, null::boolean, null::integer, null::float8, null::float8 from unnest(v_lost) l;
+    foreach run_id in array v_lost loop
+      return next;
+    end loop;
   end if;
-  return query
-  select l.run_id, true, null::integer, null::float8, null::float8
-    from {schema}.lease l
-   where l.shard = p_shard and l.run_id = any (v_held) and l.told;
+  if v_held.told is not null then
+    told := true;
+    foreach run_id in array v_held.told loop
+      return next;
+    end loop;
+  end if;
   if e_delay_ms is not null or e_due_ms is not null then
     return query
     select e.run_id, null::boolean, e.seq::integer, floor(extract(epoch from e.due_at) * 1000)::float8, null::float8
@@ -1380,7 +1425,7 @@ set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
-  v_held uuid[] := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  v_held uuid[] := ({schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs)).runs;
 begin
   perform {schema}.note_looks_v1(p_shard, v_held, p_runs, p_looks);
 
@@ -1425,7 +1470,7 @@ begin
   perform 1 from (select 1 from {schema}.run r
                    where r.shard = p_shard and r.id = any (p_runs)
                    order by r.id for no key update) r;
-  v_held := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  v_held := ({schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs)).runs;
   -- An earlier try of a holder that has gone on since is too late: it knows neither the history nor what the run wants.
   v_late := array(
     select i.run_id
@@ -1545,14 +1590,14 @@ end
 $$;
 
 -- Ends held runs: facts, result, the parent's message and wake-up, a cancel for the children of what was stopped or failed;
--- p_next: the runs that go on from them, see continue_runs_v1.
+-- p_next: the runs that go on from them, see continue_runs_v1. p_parents: the parents of these runs.
 -- Answers the runs that were not ended, for their lease is lost. Fails with 40001 if it must be tried again.
 -- Locks: run rows of these runs, their parents and stopped children, then lease rows of all of them, each in id order.
 -- Index: run_pkey, run_parent, lease_pkey, event_pkey.
 create function {schema}.end_runs_v1(
   p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_statuses text[],
   p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[], p_children json, p_written json,
-  p_next json,
+  p_next json, p_parents uuid[],
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
   e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
 returns table (run_id uuid)
@@ -1564,7 +1609,7 @@ set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
-  v_parents uuid[];
+  v_parents uuid[] := p_parents;
   v_children uuid[];
   v_locked uuid[];
   v_held uuid[];
@@ -1574,7 +1619,6 @@ declare
   v_next uuid[];
   v_now timestamptz;
 begin
-  v_parents := {schema}.parents_of_v1(p_shard, p_runs);
   v_children := {schema}.stopped_children_v1(p_shard, p_runs, p_statuses);
   v_locked := p_runs || v_parents || v_children;
   perform 1 from (select 1 from {schema}.run r
@@ -1585,7 +1629,7 @@ begin
                      where l.shard = p_shard and l.run_id = any (v_locked)
                      order by l.run_id for update) l;
   end if;
-  v_held := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  v_held := ({schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs)).runs;
   v_lost := {schema}.lost_runs_v1(p_runs, v_held);
   v_now := {clock};
   -- An earlier write of this holder, its answer lost, may have added children while we waited for the lease.
@@ -1631,9 +1675,15 @@ begin
   if v_children is not null then
     v_parents := v_parents || {schema}.cancel_children_v1(p_shard, v_now, v_children, v_held);
   end if;
-  perform {schema}.wake_runs_v1(p_shard, v_now, v_parents || v_next);
+  if v_parents is not null or v_next is not null then
+    perform {schema}.wake_runs_v1(p_shard, v_now, v_parents || v_next);
+  end if;
 
-  return query select l from unnest(v_lost) l;
+  if v_lost is not null then
+    foreach run_id in array v_lost loop
+      return next;
+    end loop;
+  end if;
 end
 $$;
 
@@ -1702,7 +1752,7 @@ set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
-  v_held uuid[] := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  v_held uuid[] := ({schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs)).runs;
 begin
   perform {schema}.return_leases_v1(p_shard, {clock}, v_held);
   return query select l from unnest({schema}.lost_runs_v1(p_runs, v_held)) l;
@@ -4609,7 +4659,7 @@ begin
     return 'outside';
   end if;
   perform {schema}.limit_idling_v1(interval '5 seconds');
-  if cardinality({schema}.lock_leases_v1(p_shard, p_worker, array[p_run], array[p_epoch])) = 0 then
+  if cardinality(({schema}.lock_leases_v1(p_shard, p_worker, array[p_run], array[p_epoch])).runs) = 0 then
     return 'lost';
   end if;
   if exists (select 1 from {schema}.event e

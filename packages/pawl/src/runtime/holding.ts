@@ -259,7 +259,8 @@ class RunHolding implements Holding {
       "end",
       (store, { lease, events, children, written }) => {
         const { status, output, error } = end;
-        const ending = { lease, events, children, status, output, error };
+        const { parentId } = this.#claimed;
+        const ending = { lease, events, children, status, output, error, parentId };
         if (written === undefined && next === null) return store.end(ending);
         return store.end({
           ...ending,

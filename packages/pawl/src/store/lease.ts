@@ -179,6 +179,8 @@ export interface ParkAnswer extends RecordAnswer {
 export interface Ending extends Recording, RunEnd {
   /** The run that goes on from this one, which completes by that. Default: none does. */
   readonly next?: Continuation;
+  /** The run's parent, as its claim answered it: the store locks both before it looks at either. */
+  readonly parentId: RunId | null;
 }
 
 /** A run that takes another's place: its key, parent, terms and unread messages. Its workflow and queue are the same. */

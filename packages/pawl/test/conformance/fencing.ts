@@ -35,7 +35,7 @@ const writes: Readonly<Record<string, Write>> = {
   "park until due": async (world, scene, lease) =>
     world.store.park({ ...(await world.parking(lease, recording(world, scene, lease))), delayMs: 5 }),
   end: async (world, scene, lease) =>
-    world.store.end({ ...recording(world, scene, lease), status: "cancelled", output: json(1), error: null }),
+    world.end(lease, "cancelled", { ...recording(world, scene, lease), output: json(1) }),
   release: (world, _scene, lease) => world.store.release(lease),
 };
 

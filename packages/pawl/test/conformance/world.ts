@@ -185,6 +185,7 @@ export function createWorld(harness: StoreHarness): World {
       const seq = (await world.history(lease.runId)).length + 1;
       return {
         lease,
+        parentId: (await store.getRun(lease.runId))?.parentId ?? null,
         events: [event(seq, status)],
         children: [],
         status,

@@ -54,7 +54,8 @@ export async function driveRuns(store: Store, { runs, inFlight, steps }: Drive):
       beganAt: Date.now(),
       data: null,
     };
-    await store.end({ lease, events: [end], children: [], status: "completed", output, error: null });
+    const ended = { children: [], status: "completed", output, error: null } as const;
+    await store.end({ lease, parentId: null, events: [end], ...ended });
   }
 
   const starting = Promise.all(Array.from({ length: runs }, start));

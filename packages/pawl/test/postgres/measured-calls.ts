@@ -47,7 +47,7 @@ import {
 import { signalOrStart, signalOrStartValues } from "../../src/postgres/transitions/signal-or-start.ts";
 import { tellRuns, tellValues, wakeDue, wakeTold } from "../../src/postgres/transitions/tell-runs.ts";
 import { heartbeat, heartbeatValues, retireWorker, sweep } from "../../src/postgres/transitions/workers.ts";
-import type { Lane, Lease, Mark, NewEvent, Parking } from "../../src/store/lease.ts";
+import type { Ending, Lane, Lease, Mark, NewEvent, Parking } from "../../src/store/lease.ts";
 import type { NewMessage, Topic } from "../../src/store/message.ts";
 import { plainRun, type NewRun, type RunFilter } from "../../src/store/run-record.ts";
 import type { NewStreamItem } from "../../src/store/showing.ts";
@@ -91,7 +91,15 @@ async function failed(store: PostgresStore, runs: readonly NewRun[]): Promise<re
   const fact = { seq: 1, kind: "failed", name: null, attempt: 1, data: error } as const;
   await Promise.all(
     leases.map((lease) =>
-      store.end({ lease, events: [fact], children: [], status: "failed", output: null, error }),
+      store.end({
+        lease,
+        parentId: null,
+        events: [fact],
+        children: [],
+        status: "failed",
+        output: null,
+        error,
+      }),
     ),
   );
   return leases.map(({ runId }) => runId);
@@ -177,8 +185,15 @@ const step: NewEvent = {
   data: text,
 };
 const ended = { children: [], status: "completed", output: text, error: null } as const;
-const endings = (leases: readonly Lease[]) =>
-  leases.map((lease) => ({ lease, events: [{ ...step, kind: "completed" as const }], ...ended }));
+async function endings(store: PostgresStore, runs: readonly NewRun[]): Promise<readonly Ending[]> {
+  const parents = new Map(runs.map(({ id, parent }) => [id, parent?.id ?? null]));
+  return (await held(store, runs)).map((lease) => ({
+    lease,
+    parentId: parents.get(lease.runId) ?? null,
+    events: [{ ...step, kind: "completed" as const }],
+    ...ended,
+  }));
+}
 
 function claimOf(lane: Lane, workerId: string, count: number, after: Mark | null = null): PreparedCall {
   const request = { workerId, lanes: [{ ...lane, after }], limit: count, suspects: false, begin: true };
@@ -302,7 +317,7 @@ export const measuredCalls = {
   },
   end: async (store, count) => ({
     transition: endRuns,
-    values: endValues(0, endings(await held(store, newRuns(count)))),
+    values: endValues(0, await endings(store, newRuns(count))),
   }),
   "end with a parent": async (store, count) => {
     const parents = await parked(store, newRuns(count));
@@ -310,23 +325,25 @@ export const measuredCalls = {
     const children = parents.map(
       ({ runId }) => newRuns(1, { workflow, parent: { id: runId, request: "call:child#1" } })[0]!,
     );
-    return { transition: endRuns, values: endValues(0, endings(await held(store, children))) };
+    return { transition: endRuns, values: endValues(0, await endings(store, children)) };
   },
   "end with one parent": async (store, count) => {
     const [parent] = await parked(store, newRuns(1));
     const children = newRuns(count, { parent: { id: parent!.runId, request: "call:child#1" } });
-    return { transition: endRuns, values: endValues(0, endings(await held(store, children))) };
+    return { transition: endRuns, values: endValues(0, await endings(store, children)) };
   },
   "end as cancelled": async (store, count) => {
-    const parents = await held(store, newRuns(count));
+    const parents = await endings(store, newRuns(count));
     await store.createRuns(
-      parents.map(({ runId }) => newRuns(1, { parent: { id: runId, request: "call:child#1" } })[0]!),
+      parents.map(
+        ({ lease }) => newRuns(1, { parent: { id: lease.runId, request: "call:child#1" } })[0]!,
+      ),
     );
     return {
       transition: endRuns,
       values: endValues(
         0,
-        endings(parents).map((ending) => ({ ...ending, status: "cancelled" as const })),
+        parents.map((ending) => ({ ...ending, status: "cancelled" as const })),
       ),
     };
   },

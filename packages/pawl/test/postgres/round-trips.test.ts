@@ -75,8 +75,9 @@ function parking(lease: Lease, more: Partial<Parking> = {}): Parking {
   return { lease, reason: "waiting", wants: ["signal:shipped", "child"], ...plain, ...more };
 }
 
-const endingOf = (lease: Lease) => ({
+const endingOf = (lease: Lease, parentId: string) => ({
   lease,
+  parentId,
   events: [{ seq: 1, kind: "completed", name: null, data: null }] as const,
   children: [],
   status: "completed" as const,
@@ -113,7 +114,7 @@ describe("one round trip, and nothing else sent,", () => {
     await store.park(parking(parent));
     const child = await holdOne({ parent: { id: parent.runId, request: "call:child#1" } });
     counting.reset();
-    await store.end(endingOf(child));
+    await store.end(endingOf(child, parent.runId));
     expect(counting.sent()).toHaveLength(1);
     expect(await store.getRun(parent.runId)).toMatchObject({ status: "pending" });
   });

@@ -68,6 +68,7 @@ async function end(store: Store, lease: Lease): Promise<void> {
   const completed = { seq: 2, kind: "completed", name: null, data: null } as const;
   await store.end({
     lease,
+    parentId: null,
     events: [completed],
     children: [],
     status: "completed",

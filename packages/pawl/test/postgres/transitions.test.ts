@@ -101,7 +101,7 @@ describe("the parameters that are sent", () => {
     wants: [],
     attemptFailed: false,
   } as const;
-  const ending = { ...recording, status: "completed", output: null, error: null } as const;
+  const ending = { ...recording, parentId: null, status: "completed", output: null, error: null } as const;
   const claim = { workerId: "w", lanes: [], limit: 1, suspects: false, begin: true };
   const worker = { id: "w", leaseMs: 1, host: "h", pid: 1, queues: [], concurrency: 1 };
   const message = { id: "m", runId: "r", topic: "cancel", data: null, idempotencyKey: null } as const;

@@ -101,6 +101,7 @@ export function createClaimer(
     const lease = { runId: held.runId, epoch: held.epoch, workerId: registration.workerId };
     await world.store.end({
       lease,
+      parentId: null,
       events: [],
       children: [],
       status: "completed",

@@ -98,7 +98,7 @@ function heldFromStart(run: NewRun, { held_ms, told }: CreatedRow): ClaimedRun {
     version: run.version,
     queue: run.queue,
     key: run.key,
-    parentId: null,
+    parentId: run.parent?.id ?? null,
     rootId: run.id,
     depth: 0,
     input: run.input,

@@ -16,7 +16,7 @@ export const endRuns = transition(
   "end_runs",
   `select run_id
      from {schema}.end_runs_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
-                               $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)`,
+                               $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`,
 );
 
 /** See migrations/0004_hold.sql. */
@@ -50,8 +50,15 @@ export function endValues(shard: number, given: readonly Ending[]): readonly unk
     childrenValue(endings),
     writtenValue(endings),
     nextValue(endings),
+    parentsValue(endings),
     ...eventValues(endings),
   ];
+}
+
+/** The parents of these runs; null where none has one. */
+function parentsValue(endings: readonly Ending[]): string | null {
+  const parents = endings.flatMap(({ parentId }) => parentId ?? []);
+  return parents.length === 0 ? null : `{${parents.join(",")}}`;
 }
 
 /** The runs that go on from these, as JSON; null where none does. */
