@@ -85,6 +85,7 @@ function expectOp(op: Op, path: string, around: Surroundings): Expectation {
   const throws: Expectation = { completes: false, causes: new Set([op.path]), waits: false };
   switch (op.kind) {
     case "sleep":
+    case "pause":
     case "publish":
     case "stream":
       return completes;
@@ -175,6 +176,8 @@ export function findMismatch(program: Program, output: unknown, around: Surround
     switch (op.kind) {
       case "sleep":
         return value === "slept" ? null : differs;
+      case "pause":
+        return value === "resumed" ? null : differs;
       case "publish":
         return value === "published" ? null : differs;
       case "stream":

@@ -24,6 +24,8 @@ export interface ProgramLimits {
   readonly mayPatch: boolean;
   /** Steps and calls take no longer than they say: steps and children may be given time limits. */
   readonly isPunctual: boolean;
+  /** Somebody comes by and resumes runs that have paused themselves. Default: nobody does. */
+  readonly mayPause?: boolean;
   /** Attempts of its workflow. Default: any. */
   readonly attempts?: Attempts;
 }
@@ -54,6 +56,8 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   const mayShow = showing.chance(0.12);
   const limiting = rng.fork(`limiting ${path}`);
   const mayLimit = limiting.chance(0.15);
+  const pausing = rng.fork(`pausing ${path}`);
+  const mayPause = limits.mayPause === true && pausing.chance(0.12);
   const mapping = rng.fork(`mapping ${path}`);
   const mayMap = mapping.chance(0.25);
   const mayTransact = transacting.chance(0.25);
@@ -88,6 +92,7 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
       draw -= moreTries;
     }
     if (mayShow && showing.chance(0.3)) return drawShown(path);
+    if (mayPause && pausing.chance(0.3)) return { kind: "pause", path, ms: 2 * limits.leaseMs };
     if (draw < 0.46) return drawWait(path, signals);
     if (draw < 0.57) return { kind: "sleep", path, ms: drawMs() };
     if (draw < 0.59) return { kind: "throw", path };
@@ -147,14 +152,14 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
   const drawCall = (depth: number, path: string): Op & { kind: "call" } => {
     const size = Math.min(left, 1 + rng.below(4));
     left -= size;
-    const { leaseMs, mayRepeat, mayPatch, isPunctual } = limits;
+    const { leaseMs, mayRepeat, mayPatch, isPunctual, mayPause = false } = limits;
     return {
       kind: "call",
       path,
       ...(mayLimit && limiting.chance(0.5) && limits.isPunctual ? { timeoutMs: drawMs() } : {}),
       program: generateProgram(
         rng,
-        { leaseMs, mayRepeat, mayPatch, isPunctual, size, depth: depth - 1 },
+        { leaseMs, mayRepeat, mayPatch, isPunctual, mayPause, size, depth: depth - 1 },
         path,
       ),
     };

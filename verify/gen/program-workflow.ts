@@ -295,6 +295,9 @@ async function interpret(
         host.asked(execution, op.path, op.ms);
         await deliver(op, ctx.sleep(op.ms));
         return "slept";
+      case "pause":
+        await deliver(op, ctx.pause(op.path));
+        return "resumed";
       case "wait": {
         if (op.timeoutMs === null) return deliver(op, ctx.waitForSignal(op.signal));
         host.asked(execution, op.path, op.timeoutMs);

@@ -18,6 +18,8 @@ export type Op =
       readonly failsOnCrash?: boolean;
     }
   | { readonly kind: "sleep"; readonly path: string; readonly ms: number }
+  /** Waits for somebody who comes by and resumes the run, in about this time. */
+  | { readonly kind: "pause"; readonly path: string; readonly ms: number }
   | {
       readonly kind: "wait";
       readonly path: string;
@@ -135,7 +137,7 @@ export function workMs(program: Program, retryMs: number): number {
   let sum = 0;
   for (const op of walk(program.ops, false)) {
     if (op.kind === "step") sum += stepMs(op);
-    else if (op.kind === "sleep") sum += op.ms;
+    else if (op.kind === "sleep" || op.kind === "pause") sum += op.ms;
     else if (op.kind === "wait") sum += op.timeoutMs ?? 0;
     else if ("program" in op) sum += workMs(op.program, retryMs);
   }

@@ -1,6 +1,6 @@
 import { PawlError } from "../../packages/pawl/src/core/error.ts";
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
-import type { Program } from "../gen/program.ts";
+import { chainOf, walk, type Program } from "../gen/program.ts";
 import {
   greetingOf,
   type BulkPlan,
@@ -267,6 +267,18 @@ export class Callers {
         }
       });
     }
+  }
+
+  /** Somebody comes by again and again, and resumes a run whose code may have paused it. */
+  patrol(run: RunId, program: Program): void {
+    const { rng, plan } = this.#parts;
+    const ops = chainOf(program).flatMap(({ ops }) => [...walk(ops, false)]);
+    if (!ops.some(({ kind }) => kind === "pause")) return;
+    const comeBy = async (): Promise<void> => {
+      do await this.#sleep(rng.between(0.1, 1) * plan.leaseMs);
+      while (await this.#tell("resume", run, (port) => port.resume(run)));
+    };
+    comeBy().catch(this.#complain);
   }
 
   /** Those who look at what the run shows, and ask it for something. */

@@ -59,7 +59,8 @@ export function drawTerms(text: string, change: (drawn: Plan) => Plan = (drawn) 
   const rng = createRng(seed);
   const plan = change(drawPlan(rng.fork("plan")));
   const { leaseMs, programSize: size, roots, activeMs, isDeployed: mayPatch } = plan;
-  const limits = { leaseMs, size, depth: 2, roots, activeMs, mayPatch, isPunctual: true, isAlone: true };
+  const own = { isPunctual: true, isAlone: true, mayPause: true };
+  const limits = { leaseMs, size, depth: 2, roots, activeMs, mayPatch, ...own };
   const scenario = generateScenario(rng.fork("scenario"), limits);
   return cuts.reduce<Terms>(cutAt, { scenario, plan });
 }
@@ -124,7 +125,11 @@ class Schedule {
       snapshot: () => this.#memory.snapshot(),
       look: (run) => lookAt(state, run),
       created: (run) => this.#noteCreated(run),
-      redriven: (run) => this.#sendSignals(run, readProgram(state.runs.get(run)?.input)),
+      redriven: (run) => {
+        const program = readProgram(state.runs.get(run)?.input);
+        this.#sendSignals(run, program);
+        this.#callers.patrol(run, program);
+      },
       claimed: (_, epoch) => {
         if (epoch > 1) population.noteTakeover();
       },
@@ -216,6 +221,7 @@ class Schedule {
     const program = readProgram(run.input);
     this.#sendSignals(run.id, program);
     this.#callers.attend(run.id, program);
+    this.#callers.patrol(run.id, program);
     if (run.parent !== null) this.#callers.meddle(run.id);
   }
 

@@ -63,6 +63,7 @@ export const operationKinds: readonly string[] = [
   "reschedule too late",
   "pause",
   "resume",
+  "run that paused itself",
   "run expired",
   "run timed out before it began",
   "run timed out later",
@@ -175,7 +176,8 @@ const kindOfFact: Readonly<Partial<Record<EventKind, string>>> = {
 
 function countFacts(tally: Tally, { events }: StoreSnapshot): void {
   const blocked = new Set<RunId>();
-  for (const { runId, kind, at, dueAt, data } of events) {
+  for (const { runId, kind, name, at, dueAt, data } of events) {
+    if (kind === "paused" && name !== null) count(tally, "run that paused itself");
     if (kind === "step_completed" && blocked.delete(runId)) count(tally, "blocked run that went on");
     if (kind === "blocked") blocked.add(runId);
     if (kind === "step_failed" || kind === "step_retried") {
