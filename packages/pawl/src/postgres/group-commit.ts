@@ -1,6 +1,7 @@
 import { PawlError } from "../core/error.ts";
 import { createSideLane } from "./side-lane.ts";
 import { classifyFailure, translateError } from "./sql-error.ts";
+import { Waves } from "./waves.ts";
 
 export interface GroupCommitOptions<Item, Answer> {
   /** For errors and logs. */
@@ -18,8 +19,12 @@ export interface GroupCommitOptions<Item, Answer> {
   readonly maxUnanswered: number;
   /** How long an item that others block is tried again, alone. */
   readonly blockedForMs: number;
-  /** So many calls may be out at once. Default: one. */
-  readonly flights?: number;
+  /**
+   * How the database comes to work on one half of many items while this process works on the other, with two calls out at a time.
+   * "calls": those that wait share out over two calls. "waves": those that are answered are answered in two waves, for whoever asks
+   * again when it is answered. Default: one call is out at a time.
+   */
+  readonly halves?: "calls" | "waves";
   /** Waits before a blocked item's next try. */
   pause(ms: number): Promise<void>;
 }
@@ -36,15 +41,16 @@ const leastShare = 8;
 
 /**
  * Merges concurrent calls of one kind: while a call is in flight, what arrives gathers, and goes out together when it
- * returns. No timer: a call that comes alone goes out at the end of the current turn. Where several calls may be out at once,
- * one goes beside another once it carries as much, and many items that wait share out: so the database works on one half
- * of them while this process works on the other. When an item makes its call fail, or somebody blocks it, the items of that
+ * returns. No timer: a call that comes alone goes out at the end of the current turn. Where two calls may be out at once, one
+ * goes beside another once it carries about as much. When an item makes its call fail, or somebody blocks it, the items of that
  * call are tried again beside the next calls, and fail or wait one by one.
  */
 export function createGroupCommit<Item, Answer>(
   options: GroupCommitOptions<Item, Answer>,
 ): (item: Item) => Promise<Answer> {
-  const { flights = 1 } = options;
+  const { halves } = options;
+  const flights = halves === undefined ? 1 : 2;
+  const waves = halves === "waves" ? new Waves() : null;
   let waiting: Entry<Item, Answer>[] = [];
   let isScheduled = false;
   /** How many items each call carries that is out. */
@@ -64,6 +70,7 @@ export function createGroupCommit<Item, Answer>(
     setImmediate(() => {
       isScheduled = false;
       void fly();
+      waves?.sent();
       schedule();
     });
   }
@@ -71,7 +78,10 @@ export function createGroupCommit<Item, Answer>(
   /** A call that is small beside those which are out waits for one of them: what that brings goes with it. */
   function mayFly(): boolean {
     if (waiting.length === 0 || out.length >= flights) return false;
-    return out.length === 0 || waiting.length >= Math.min(Math.max(leastShare, ...out), options.maxItems);
+    if (out.length === 0) return true;
+    const most = Math.min(Math.max(...out), options.maxItems);
+    // Of those who are answered in waves some ask for something else.
+    return waiting.length >= Math.max(leastShare, waves === null ? most : most / 2);
   }
 
   async function fly(): Promise<void> {
@@ -87,8 +97,8 @@ export function createGroupCommit<Item, Answer>(
   }
 
   function takeBatch(): readonly Entry<Item, Answer>[] {
-    const share = Math.max(leastShare, Math.ceil(waiting.length / (flights - out.length)));
-    const most = Math.min(share, options.maxItems);
+    const share = halves === "calls" ? Math.ceil(waiting.length / (flights - out.length)) : waiting.length;
+    const most = Math.min(Math.max(leastShare, share), options.maxItems);
     let bytes = 0;
     let count = 0;
     for (const entry of waiting) {
@@ -111,12 +121,17 @@ export function createGroupCommit<Item, Answer>(
           `${options.name} answered ${answers.length} of ${batch.length}. Please report this.`,
         );
       }
-      for (const [index, entry] of batch.entries()) {
-        leave();
-        const answer = answers[index] as Answer | PawlError;
-        if (answer instanceof PawlError) entry.reject(answer);
-        else entry.resolve(answer);
-      }
+      const give = (from: number, to: number): void => {
+        for (let index = from; index < to; index++) {
+          leave();
+          const entry = batch[index] as Entry<Item, Answer>;
+          const answer = answers[index] as Answer | PawlError;
+          if (answer instanceof PawlError) entry.reject(answer);
+          else entry.resolve(answer);
+        }
+      };
+      if (waves === null) give(0, batch.length);
+      else waves.answer(batch.length, out.length <= 1, give);
     } catch (error) {
       if (classifyFailure(error) === "item") return error;
       for (const entry of batch) refuse(entry, translateError(error, options.name));

@@ -116,8 +116,6 @@ export interface PostgresStore extends Store {
 /** Every hot call merges with its like. Bounds on one call, and on what may wait for the next. */
 const batchBounds = { maxItems: 500, maxBytes: 4_000_000, maxUnanswered: 20_000, blockedForMs: 5_000 };
 
-/** A process that only starts runs has nothing else to do while Postgres works on them, and Postgres nothing while it does. */
-const flightsOfStarts = 2;
 
 /** A history of so many facts is loaded together with others. */
 const mostOfShort = 200;
@@ -169,7 +167,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     sizeOf: (item: Item) => number,
     encode: (shard: number, items: readonly Item[]) => readonly unknown[],
     decode: (items: readonly Item[], rows: readonly never[]) => readonly (Answer | PawlError)[],
-    flights = 1,
+    halves?: "calls" | "waves",
   ): (item: Item) => Promise<Answer> {
     const groups = new Map<string, (item: Item) => Promise<Answer>>();
     return (item) => {
@@ -181,7 +179,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
           ...batchBounds,
           name: statement.name,
           sizeOf,
-          flights,
+          ...(halves !== undefined && { halves }),
           pause: (ms) => delay(options.timers, ms),
           send: async (items) => decode(items, await database.run(statement, encode(shard, items))),
         });
@@ -201,7 +199,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     sizeOfRun,
     (shard, runs) => createRunsValues(shard, runs, false, null),
     decodeCreated,
-    flightsOfStarts,
+    "calls",
   );
   const createHeld = batched<HeldCreation, CreateHeldAnswer>(
     createRuns,
@@ -220,7 +218,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
   // A call of several is all or nothing, and so goes alone.
   const createWhole = createGroupCommit<readonly NewRun[], readonly CreateAnswer[]>({
     ...alone,
-    flights: flightsOfStarts,
+    halves: "calls",
     name: createRuns.name,
     sizeOf: () => 0,
     send: async ([runs = []]) => {
@@ -245,6 +243,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     sizeOfRecording,
     recordValues,
     orLost(decodeRecorded),
+    "waves",
   );
   const park = batched<Parking, ParkAnswer>(
     parkRuns,

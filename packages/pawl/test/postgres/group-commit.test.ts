@@ -99,9 +99,9 @@ describe("merging", () => {
     expect(server.calls).toHaveLength(1);
   });
 
-  test("with two flights, many items share out, and each half goes on without the other", async () => {
+  test("many items share out over two calls, and each half goes on without the other", async () => {
     const server = createServer();
-    const commit = createCommit(server.send, { flights: 2 });
+    const commit = createCommit(server.send, { halves: "calls" });
     const answers = Promise.all(many(50).map(commit));
     await settle();
     expect(server.calls.map(({ items }) => items)).toEqual([many(50).slice(0, 25), many(50).slice(25)]);
@@ -115,9 +115,9 @@ describe("merging", () => {
     expect(await more).toHaveLength(30);
   });
 
-  test("with two flights, few items stay together, and wait for a call that carries more", async () => {
+  test("few items stay together, and wait for a call that carries more", async () => {
     const server = createServer();
-    const commit = createCommit(server.send, { flights: 2 });
+    const commit = createCommit(server.send, { halves: "calls" });
     for (const item of many(7)) void commit(item);
     await settle();
     expect(server.calls.map(({ items }) => items.length)).toEqual([7]);
@@ -137,6 +137,68 @@ describe("merging", () => {
     server.calls[1]!.answer();
     await settle();
     expect(server.calls.map(({ items }) => items.length)).toEqual([7, 8, 1]);
+  });
+
+  describe("where answers are given in waves,", () => {
+    /** Asks again for each item when it has been answered. */
+    const askTwice = (commit: (item: string) => Promise<string>, items: readonly string[]) =>
+      items.map((item) => commit(item).then(() => commit(`${item} again`)));
+    const sizes = (calls: readonly Call[]) => calls.map(({ items }) => items.length);
+
+    test("the second half is answered when what the first one asks for then has been sent", async () => {
+      const server = createServer();
+      const commit = createCommit(server.send, { halves: "waves" });
+      const answers = Promise.all(askTwice(commit, many(200)));
+      await settle();
+      expect(sizes(server.calls)).toEqual([200]);
+      server.calls[0]!.answer();
+      await settle();
+      expect(sizes(server.calls)).toEqual([200, 100, 100]);
+      expect(server.calls[1]!.items).toEqual(many(100).map((item) => `${item} again`));
+      for (const index of [1, 2]) server.calls[index]!.answer();
+      expect(await answers).toEqual(many(200).map((item) => `done ${item} again`));
+    });
+
+    test("a call's answers wait while those of another have not led to a call yet", async () => {
+      const server = createServer();
+      const commit = createCommit(server.send, { halves: "waves" });
+      const answers = Promise.all(askTwice(commit, many(200)));
+      await settle();
+      server.calls[0]!.answer();
+      await settle();
+      const third = many(100).map((item) => commit(`third ${item}`));
+      for (const index of [1, 2]) server.calls[index]!.answer();
+      await answers;
+      await settle();
+      server.calls[3]!.answer();
+      await Promise.all(third);
+      expect(sizes(server.calls)).toEqual([200, 100, 100, 100]);
+    });
+
+    test("the second half is answered soon where the first asks for nothing", async () => {
+      const server = createServer();
+      const commit = createCommit(server.send, { halves: "waves" });
+      let answered = 0;
+      const answers = many(200).map((item) => commit(item).then(() => (answered += 1)));
+      await settle();
+      server.calls[0]!.answer();
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(answered).toBe(100);
+      await Promise.all(answers);
+      expect(answered).toBe(200);
+    });
+
+    test("few are answered together", async () => {
+      const server = createServer();
+      const commit = createCommit(server.send, { halves: "waves" });
+      const answers = Promise.all(askTwice(commit, many(100)));
+      await settle();
+      server.calls[0]!.answer();
+      await settle();
+      expect(sizes(server.calls)).toEqual([100, 100]);
+      server.calls[1]!.answer();
+      expect(await answers).toHaveLength(100);
+    });
   });
 
   test("a call holds no more than so many items", async () => {
