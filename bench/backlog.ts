@@ -121,7 +121,7 @@ async function start(
     await client.query(
       `select pawl.create_runs_v1(0::smallint, (
          select json_agg($1::jsonb || jsonb_build_object('id', gen_random_uuid(), 'version', 1, 'priority', 0, 'input', '{"order":1}'))
-           from generate_series(1, $2)), false, true, null, null, null)`,
+           from generate_series(1, $2)), false, true, null, null, null, null, null, null, null, null, null, null)`,
       [JSON.stringify(terms), Math.min(perCall, count - done)],
     );
   }

@@ -1,6 +1,6 @@
 import { firstEpoch, type ClaimedRun, type CreateHeldAnswer, type Holder } from "../../store/lease.ts";
 import type { CreateAnswer, NewRun } from "../../store/run-record.ts";
-import { sizeOfPayload } from "../columns.ts";
+import { bareColumn, column, sizeOfPayload, sparseColumn } from "../columns.ts";
 import type { Row } from "../database.ts";
 import { transition } from "../transition.ts";
 
@@ -8,11 +8,12 @@ import { transition } from "../transition.ts";
 export const createRuns = transition(
   "create_runs",
   `select run_id, outcome, owner_id, held_ms, told
-     from {schema}.create_runs_v1($1, $2, $3, $4, $5, $6, $7)`,
+     from {schema}.create_runs_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
 );
 
 export interface CreatedRow extends Row {
-  readonly run_id: string;
+  /** Null: all of them, and it says since when they are held. */
+  readonly run_id: string | null;
   readonly outcome: CreateAnswer["kind"];
   readonly owner_id: string;
   /** Since when it is held; null: it is not, or another row says so. */
@@ -29,9 +30,41 @@ export function createRunsValues(
   holder: Holder | null,
 ): readonly unknown[] {
   const { workerId = null, crashLimit = null, leaseMs = null } = holder ?? {};
+  if (runs.every(isPlain))
+    return [shard, null, false, isWhole, workerId, crashLimit, leaseMs, ...plainValues(runs)];
   const isKeyed = runs.some((run) => run.key !== null);
-  return [shard, runsJson(runs), isKeyed, isWhole, workerId, crashLimit, leaseMs];
+  return [shard, runsJson(runs), isKeyed, isWhole, workerId, crashLimit, leaseMs, ...noPlainValues];
 }
+
+/** Has nothing but what all runs have. */
+function isPlain(run: NewRun): boolean {
+  return (
+    run.key === null &&
+    run.parent === null &&
+    run.startAt === null &&
+    run.expiresAt === null &&
+    run.deadlineAt === null &&
+    run.retry === null &&
+    run.forkedFrom === null &&
+    run.tags.length === 0 &&
+    !run.isRaw &&
+    !run.isDetached
+  );
+}
+
+function plainValues(runs: readonly NewRun[]): readonly unknown[] {
+  return [
+    bareColumn(runs, ({ id }) => id),
+    column(runs, ({ workflow }) => workflow),
+    bareColumn(runs, ({ version }) => version),
+    column(runs, ({ queue }) => queue),
+    bareColumn(runs, ({ priority }) => priority),
+    sparseColumn(runs, ({ input }) => input?.json),
+    sparseColumn(runs, ({ input }) => input?.notes),
+  ];
+}
+
+const noPlainValues = Array<null>(7).fill(null);
 
 /** Runs as the functions of the schema read them. */
 export function runsJson(runs: readonly NewRun[]): string {
@@ -79,6 +112,9 @@ export function decodeCreatedHeld(
   rows: readonly CreatedRow[],
 ): readonly CreateHeldAnswer[] {
   const runs = creations.map(({ run }) => run);
+  const [first] = rows;
+  if (first?.run_id === null)
+    return runs.map((run) => ({ kind: "created", id: run.id, held: heldFromStart(run, first) }));
   const heldRows = new Map(rows.flatMap((row) => (row.held_ms === null ? [] : [[row.run_id, row]])));
   return decodeCreated(runs, rows).map((answer, index) => {
     const run = runs[index];
