@@ -5,7 +5,7 @@ import { callFrom } from "../callers.ts";
 import type { OpenDriver } from "../driver.ts";
 
 const stepNames = ["one", "two", "three", "four", "five"] as const;
-const perBulkCall = 1_000;
+const perBulkCall = 10_000;
 
 /** Pawl as a user gets it who sets nothing but the concurrency, and that only where more is in flight than its default. */
 export const open: OpenDriver = (url) => {

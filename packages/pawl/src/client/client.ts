@@ -53,7 +53,8 @@ export interface Client {
    * Starts many runs of a workflow, 100,000 and more, and answers their handles in order. All inputs and options are
    * checked before anything is sent. Then they go in chunks of 1,000 (fewer where inputs are large), each of which is
    * started as a whole or not at all; with `tx` the transaction decides about all. An error's `details.started` says how
-   * many runs the chunks before it started: with keys, the call can simply be repeated.
+   * many runs the chunks before it started: with keys, the call can simply be repeated. Without keys two chunks are under way
+   * at a time, and the one after it may have been started, too.
    * @throws {PawlError} as `start`
    */
   startMany<Ref extends WorkflowRef>(

@@ -27,6 +27,8 @@ export interface Starting {
 /** So many runs, or so many bytes of inputs, go to the store in one call, which is all or nothing. */
 const runsPerChunk = 1_000;
 const bytesPerChunk = 4_000_000;
+/** So many chunks are under way at a time: the database works on one while this process writes the other. */
+const chunksAtOnce = 2;
 /** So many are described before the process gets to do something else. */
 const runsPerPiece = 1_000;
 
@@ -48,6 +50,31 @@ export function createStarting(connection: Connection): Starting {
       if (answer.kind === "created") tellStarted(run);
       return answer.id;
     });
+  };
+
+  /** In their order, so many under way at a time; none after one that failed. */
+  const createChunks = async (
+    place: Place,
+    chunks: readonly (readonly NewRun[])[],
+    atOnce: number,
+  ): Promise<readonly RunId[]> => {
+    const started: (readonly RunId[])[] = [];
+    const failures: unknown[] = [];
+    let next = 0;
+    const createNext = async (): Promise<void> => {
+      while (next < chunks.length && failures.length === 0) {
+        const index = next++;
+        try {
+          started[index] = await create(place, chunks[index] ?? []);
+        } catch (error) {
+          failures.push(error);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: atOnce }, createNext));
+    if (failures.length === 0) return started.flat();
+    const [error] = failures;
+    throw PawlError.is(error) ? withStarted(error, countLeading(started)) : error;
   };
 
   /** The worker begins it once everybody can know that it was started. */
@@ -132,15 +159,9 @@ export function createStarting(connection: Connection): Starting {
       );
       await place.learn();
       const runs = await inPieces(described, complete);
-      const started: RunId[] = [];
-      for (const chunk of chunksOf(runs)) {
-        try {
-          started.push(...(await create(place, chunk)));
-        } catch (error) {
-          throw PawlError.is(error) ? withStarted(error, started.length) : error;
-        }
-      }
-      return started;
+      // A conflict must find the chunks after it not started, and a transaction takes one statement at a time.
+      const atOnce = tx === undefined && runs.every(({ key }) => key === null) ? chunksAtOnce : 1;
+      return createChunks(place, [...chunksOf(runs)], atOnce);
     },
   };
 }
@@ -188,6 +209,16 @@ function* chunksOf(runs: readonly NewRun[]): Generator<readonly NewRun[]> {
 /** The same error, which also says which item it is about. */
 function ofItem({ code, message, details, cause }: PawlError, item: number): PawlError {
   return new PawlError(code, `Item ${item} of startMany: ${message}`, { ...details, item }, { cause });
+}
+
+/** How many runs there are in the chunks before the first that is missing. */
+function countLeading(started: readonly (readonly RunId[] | undefined)[]): number {
+  let count = 0;
+  for (const chunk of started) {
+    if (chunk === undefined) break;
+    count += chunk.length;
+  }
+  return count;
 }
 
 /** The same error, which also says how many of the runs had been started when it happened. */

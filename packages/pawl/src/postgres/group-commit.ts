@@ -79,9 +79,9 @@ export function createGroupCommit<Item, Answer>(
   function mayFly(): boolean {
     if (waiting.length === 0 || out.length >= flights) return false;
     if (out.length === 0) return true;
-    const most = Math.min(Math.max(...out), options.maxItems);
     // Of those who are answered in waves some ask for something else.
-    return waiting.length >= Math.max(leastShare, waves === null ? most : most / 2);
+    const least = Math.max(leastShare, Math.max(...out) * (waves === null ? 1 : 0.5));
+    return waiting.length >= Math.min(least, options.maxItems);
   }
 
   async function fly(): Promise<void> {
