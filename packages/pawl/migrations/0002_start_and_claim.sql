@@ -329,16 +329,16 @@ $$;
 -- Locks: the worker's row as keep_worker does, then ready rows (skip locked). p_lease_ms: as for keep_worker.
 -- Index: ready_claim, ready_suspect, run_pkey.
 -- An answer carries inputs up to some bytes together, in no order; what is left out its holder asks for by itself. Their
--- sizes are known without reading them.
+-- sizes are known without reading them. It names the lane that a run was in, the first being 1, and has null for what most runs
+-- have: epoch 1, no history, the first attempt, no failures, no suspicion, nothing told, priority and depth 0, created when ready.
 -- The last row answered is a footer: run_id null, told = suspects are waiting, and the time.
 create function {schema}.claim_runs_v1(
   p_shard smallint, p_worker uuid, p_limit integer, p_suspects boolean, p_begin boolean,
   p_queues text[], p_workflows text[], p_versions integer[], p_crash_limits smallint[],
   p_after_priorities integer[], p_after_ms float8[], p_after_ids uuid[], p_lease_ms integer)
 returns table (
-  run_id uuid, epoch integer, last_seq integer, attempt integer, failures smallint, suspicion smallint, told boolean,
-  workflow text, version integer, queue text, priority integer, ready_ms float8, key text,
-  parent_id uuid, root_id uuid, depth integer, input text, notes text, created_ms float8, deadline_ms float8,
+  run_id uuid, lane integer, epoch integer, last_seq integer, attempt integer, failures smallint, suspicion smallint, told boolean,
+  priority integer, ready_ms float8, key text, parent_id uuid, root_id uuid, depth integer, input text, notes text, created_ms float8, deadline_ms float8,
   retry text, raw boolean, tags text[], left_out boolean)
 language plpgsql
 set search_path = pg_catalog
@@ -424,7 +424,7 @@ begin
     -- Two lists of about a batch are joined by a hash, whatever the statistics: both count as ten rows or more.
     return query
     with picked as materialized (
-      select r.place, p_crash_limits[l.lane] as crash_limit
+      select r.place, l.lane, p_crash_limits[l.lane] as crash_limit
         from unnest(v_lanes, v_quotas, v_priorities, v_ready_ats, v_run_ids) l (lane, quota, priority, ready_at, run_id)
        cross join lateral (
          select r.ctid as place
@@ -441,7 +441,7 @@ begin
        using picked p
        where r.ctid = p.place
       returning r.run_id, r.epoch + 1 as epoch, r.last_seq, r.attempt, r.failures, r.crashes, r.suspicion, r.told,
-                r.priority, r.ready_at, p.crash_limit
+                r.priority, r.ready_at, p.lane, p.crash_limit
     ), held as (
       insert into {schema}.lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
                                   crashes, suspicion, crash_limit, told)
@@ -449,19 +449,19 @@ begin
              g.failures, g.crashes, g.suspicion, g.crash_limit, g.told
         from gone g
     ), claimed as materialized (
-      select r.id, r.workflow, r.version, r.queue, r.key, r.parent_id, r.root_id, r.depth, r.input, r.input_notes,
+      select r.id, r.key, r.parent_id, r.root_id, r.depth, r.input, r.input_notes,
              r.created_at, r.deadline_at, r.retry, r.raw, r.tags,
              sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
                over (rows unbounded preceding) > 8000000 as left_out
         from {schema}.run r
        where r.shard = p_shard and r.id = any (array(select g.run_id from gone g))
     )
-    select g.run_id, g.epoch, g.last_seq, g.attempt, g.failures, g.suspicion, g.told,
-           r.workflow, r.version, r.queue, g.priority, floor(extract(epoch from g.ready_at) * 1000)::float8, r.key,
-           r.parent_id, r.root_id, r.depth, case when not r.left_out then r.input::text end,
-           case when not r.left_out then r.input_notes::text end,
-           floor(extract(epoch from r.created_at) * 1000)::float8, floor(extract(epoch from r.deadline_at) * 1000)::float8,
-           r.retry::text, r.raw, r.tags, r.left_out
+    select g.run_id, g.lane, nullif(g.epoch, 1), nullif(g.last_seq, 0), nullif(g.attempt, 1), nullif(g.failures, 0::smallint),
+           nullif(g.suspicion, 0::smallint), nullif(g.told, false), nullif(g.priority, 0),
+           floor(extract(epoch from g.ready_at) * 1000)::float8, r.key, r.parent_id, r.root_id, nullif(r.depth, 0),
+           case when not r.left_out then r.input::text end, case when not r.left_out then r.input_notes::text end,
+           case when r.created_at <> g.ready_at then floor(extract(epoch from r.created_at) * 1000)::float8 end,
+           floor(extract(epoch from r.deadline_at) * 1000)::float8, r.retry::text, r.raw, r.tags, nullif(r.left_out, false)
       from gone g
       join claimed r on r.id = g.run_id;
 
@@ -481,9 +481,10 @@ begin
     end if;
   end if;
 
-  return query select null::uuid, null::integer, null::integer, null::integer, null::smallint, null::smallint, v_suspects_waiting,
-    null, null::integer, null, null::integer, null::float8, null, null::uuid, null::uuid, null::integer, null, null,
-    floor(extract(epoch from v_now) * 1000)::float8, null::float8, null, null::boolean, null::text[], null::boolean;
+  run_id := null;
+  told := v_suspects_waiting;
+  created_ms := floor(extract(epoch from v_now) * 1000);
+  return next;
 end
 $$;
 

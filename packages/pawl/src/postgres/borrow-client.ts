@@ -34,12 +34,14 @@ export async function borrowClient(pool: pg.Pool, timers: Timers): Promise<Borro
 function connectInTime(pool: pg.Pool, timers: Timers): Promise<pg.PoolClient> {
   return new Promise((resolve, reject) => {
     let isLate = false;
-    const cancel = timers.after(longestWaitMs, () => {
+    const giveUp = (): void => {
       isLate = true;
       reject(new Error(`the pool had no connection for ${longestWaitMs} ms`));
-    });
+    };
+    // One that is free is given at once.
+    const cancel = pool.idleCount > pool.waitingCount ? null : timers.after(longestWaitMs, giveUp);
     pool.connect((error, client) => {
-      cancel();
+      cancel?.();
       if (client === undefined) return reject(error ?? new Error("the pool gave no connection"));
       if (isLate) return client.release();
       client.on("error", ignore);

@@ -18,6 +18,12 @@ export interface Database {
   call<R extends Row>(statement: Transition, values: readonly unknown[]): Promise<readonly R[]>;
 }
 
+/** A statement in this schema's words. */
+interface Prepared {
+  readonly text: string;
+  readonly name: string;
+}
+
 interface DatabaseOptions {
   readonly pool: pg.Pool;
   readonly schema: SchemaName;
@@ -28,17 +34,18 @@ interface DatabaseOptions {
 }
 
 export function createDatabase({ pool, schema, clock, queryTimeoutMs, timers }: DatabaseOptions): Database {
-  const texts = new Map<Transition, string>();
+  const prepared = new Map<Transition, Prepared>();
   /** Null until the first connection has shown whether a pooler sits in between. */
   let isDirect: boolean | null = null;
 
-  function textOf(statement: Transition): string {
-    let text = texts.get(statement);
-    if (text === undefined) {
-      text = bindSchema(statement.text, schema, clock);
-      texts.set(statement, text);
+  function prepare(statement: Transition): Prepared {
+    let known = prepared.get(statement);
+    if (known === undefined) {
+      const text = bindSchema(statement.text, schema, clock);
+      known = { text, name: `pawl_${schema.channel}_${statement.name}` };
+      prepared.set(statement, known);
     }
-    return text;
+    return known;
   }
 
   async function run<R extends Row>(
@@ -49,10 +56,10 @@ export function createDatabase({ pool, schema, clock, queryTimeoutMs, timers }: 
     let broken = true;
     try {
       isDirect ??= await hasOwnBackend(client, queryTimeoutMs);
+      const { text, name } = prepare(statement);
+      const query = { text, values: values as unknown[], query_timeout: queryTimeoutMs };
       // A transaction pooler hands each statement to another server, which does not know ours by name.
-      const query = { text: textOf(statement), values: [...values], query_timeout: queryTimeoutMs };
-      const named = isDirect ? { ...query, name: `pawl_${schema.channel}_${statement.name}` } : query;
-      const result = await client.query<R & pg.QueryResultRow>(named);
+      const result = await client.query<R & pg.QueryResultRow>(isDirect ? { ...query, name } : query);
       assertOwnTransaction(client);
       broken = false;
       return result.rows;

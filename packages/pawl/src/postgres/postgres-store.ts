@@ -116,7 +116,6 @@ export interface PostgresStore extends Store {
 /** Every hot call merges with its like. Bounds on one call, and on what may wait for the next. */
 const batchBounds = { maxItems: 500, maxBytes: 4_000_000, maxUnanswered: 20_000, blockedForMs: 5_000 };
 
-
 /** A history of so many facts is loaded together with others. */
 const mostOfShort = 200;
 /** What one of them may bring in, so that no answer is too large. */
@@ -303,7 +302,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     },
     createHeld: (run, holder) => createHeld({ run, holder }),
     async claimRuns(request) {
-      return decodeClaim(await vital.call(claimRuns, claimRunsValues(0, request)));
+      return decodeClaim(request, await vital.call(claimRuns, claimRunsValues(0, request)));
     },
     begin,
     record,

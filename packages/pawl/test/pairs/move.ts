@@ -104,7 +104,7 @@ export const moves = {
       { isolation, keys: runKeysOf(runs) },
     ),
   claimRuns: (name: string, request: ClaimRequest): Move =>
-    move(name, claimRuns, claimRunsValues(shard, request), decodeClaim),
+    move(name, claimRuns, claimRunsValues(shard, request), (rows) => decodeClaim(request, rows)),
 
   begin: (name: string, leases: readonly Lease[]): Move =>
     move(

@@ -335,9 +335,7 @@ export const measuredCalls = {
   "end as cancelled": async (store, count) => {
     const parents = await endings(store, newRuns(count));
     await store.createRuns(
-      parents.map(
-        ({ lease }) => newRuns(1, { parent: { id: lease.runId, request: "call:child#1" } })[0]!,
-      ),
+      parents.map(({ lease }) => newRuns(1, { parent: { id: lease.runId, request: "call:child#1" } })[0]!),
     );
     return {
       transition: endRuns,

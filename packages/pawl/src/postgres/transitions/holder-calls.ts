@@ -46,24 +46,35 @@ interface FactOfRun {
   readonly event: NewEvent;
 }
 
+/**
+ * The columns that `append_events` reads. As lists: calls one after the other become one function, with which the compiler is busy
+ * for half a second before a worker is warm.
+ */
+const bareColumns: readonly ((fact: FactOfRun) => string | number)[] = [
+  ({ runId }) => runId,
+  ({ event }) => event.seq,
+  ({ event }) => event.kind,
+];
+const sparseColumns: readonly ((fact: FactOfRun) => string | number | null | undefined)[] = [
+  ({ event }) => event.name,
+  ({ event }) => event.attempt,
+  ({ event }) => event.beganAt,
+  ({ event }) => event.delayMs,
+  ({ event }) => event.dueAt,
+  ({ event }) => event.data?.json,
+  ({ event }) => event.data?.notes,
+  ({ event }) => event.takes,
+];
+
 /** The eleven event columns that `append_events` reads; null where no item has a value. */
 export function eventValues(recordings: readonly Recording[]): readonly unknown[] {
   const facts: FactOfRun[] = [];
   for (const { lease, events } of recordings)
     for (const event of events) facts.push({ runId: lease.runId, event });
-  if (facts.length === 0) return Array<null>(11).fill(null);
+  if (facts.length === 0) return Array<null>(bareColumns.length + sparseColumns.length).fill(null);
   return [
-    bareColumn(facts, ({ runId }) => runId),
-    bareColumn(facts, ({ event }) => event.seq),
-    bareColumn(facts, ({ event }) => event.kind),
-    sparseColumn(facts, ({ event }) => event.name),
-    sparseColumn(facts, ({ event }) => event.attempt),
-    sparseColumn(facts, ({ event }) => event.beganAt),
-    sparseColumn(facts, ({ event }) => event.delayMs),
-    sparseColumn(facts, ({ event }) => event.dueAt),
-    sparseColumn(facts, ({ event }) => event.data?.json),
-    sparseColumn(facts, ({ event }) => event.data?.notes),
-    sparseColumn(facts, ({ event }) => event.takes),
+    ...bareColumns.map((pick) => bareColumn(facts, pick)),
+    ...sparseColumns.map((pick) => sparseColumn(facts, pick)),
   ];
 }
 
