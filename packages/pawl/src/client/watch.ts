@@ -55,7 +55,7 @@ const mostPerLook = 1_000;
 /** Under load, looks gather what comes in for so long; the first one after a pause is not delayed. */
 const shortestPauseMs = 5;
 /** So long a first look waits for somebody who will tell. */
-const longestTrustMs = 50;
+const longestTrustMs = 250;
 const firstPollMs = 1_000;
 const longestPollMs = 5_000;
 
@@ -70,9 +70,8 @@ export function createWatch<Subject, News>(
   const aborts = createAbortListeners();
   /** Keys to look at without waiting for the poll. */
   const toLook = new Set<string>();
-  /** Keys that somebody will most likely tell of: looked at then, unless they have been told of. */
-  const trusted = new Set<string>();
-  let trustedUntil = Number.POSITIVE_INFINITY;
+  /** Keys that somebody will most likely tell of until then, oldest first: looked at then, unless they have been told of. */
+  const trusted = new Map<string, number>();
   let pollMs = firstPollMs;
   let pollAt = 0;
   let lookedAt = Number.NEGATIVE_INFINITY;
@@ -83,6 +82,7 @@ export function createWatch<Subject, News>(
 
   const restMs = (): number => {
     if (waiting.size === 0) return Number.POSITIVE_INFINITY;
+    const [trustedUntil = Number.POSITIVE_INFINITY] = trusted.values();
     const lookAt = toLook.size > 0 ? lookedAt + shortestPauseMs : trustedUntil;
     return Math.min(pollAt, lookAt) - clock.now();
   };
@@ -91,7 +91,7 @@ export function createWatch<Subject, News>(
     if (restMs() > 0) return restMs();
     lookedAt = clock.now();
     const isPoll = lookedAt >= pollAt;
-    if (lookedAt >= trustedUntil) endTrust();
+    endTrust();
     const keys = [...(isPoll ? waiting.keys() : toLook)];
     // Before the look: a hint that comes while it is under way asks for another one.
     toLook.clear();
@@ -115,9 +115,11 @@ export function createWatch<Subject, News>(
   });
 
   const endTrust = (): void => {
-    for (const key of trusted) toLook.add(key);
-    trusted.clear();
-    trustedUntil = Number.POSITIVE_INFINITY;
+    for (const [key, until] of trusted) {
+      if (until > lookedAt) break;
+      trusted.delete(key);
+      toLook.add(key);
+    }
   };
 
   const look = async (keys: readonly string[]): Promise<void> => {
@@ -171,8 +173,7 @@ export function createWatch<Subject, News>(
     pollMs = firstPollMs;
     pollAt = Math.min(pollAt, clock.now() + jittered(pollMs, random));
     if (terms.isUnderWay?.(subject) === true) {
-      if (trusted.size === 0) trustedUntil = clock.now() + longestTrustMs;
-      trusted.add(key);
+      if (!trusted.has(key)) trusted.set(key, clock.now() + longestTrustMs);
     } else toLook.add(key);
     loop.start();
     loop.poke();

@@ -227,6 +227,27 @@ test("a run's result is known where it was started and executed without asking t
   expect(looks).toBe(0);
 });
 
+test("a run that its own process executes for a while is looked for once, however many are started meanwhile", async () => {
+  const gate = createGate();
+  const slow = workflow({ name: "slow", version: 1 }, async (ctx) => ctx.step("wait", () => gate.opened));
+  const looks: number[] = [];
+  const { world, client } = await createServer({ workflows: [slow] }, (store) => ({
+    ...store,
+    getEnds(runIds) {
+      looks.push(runIds.length);
+      return store.getEnds(runIds);
+    },
+  }));
+  const results: Promise<unknown>[] = [];
+  for (let started = 0; started < 4; started++) {
+    results.push((await client.start(slow)).result());
+    await world.advance("100ms");
+  }
+  expect(looks).toEqual([1, 1]);
+  gate.open();
+  await Promise.all(results);
+});
+
 test("who waits for a run that was ended over its worker's head need not wait long", async () => {
   const gate = createGate();
   const slow = workflow({ name: "slow", version: 1 }, async (ctx) => ctx.step("wait", () => gate.opened));
@@ -235,7 +256,7 @@ test("who waits for a run that was ended over its worker's head need not wait lo
   await world.rest();
   await run.terminate();
   const failed = run.result().catch((error: unknown) => error);
-  await world.advance("50ms");
+  await world.advance("250ms");
   expect(await failed).toMatchObject({ code: "RUN_CANCELLED" });
 });
 
