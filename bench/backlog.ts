@@ -3,7 +3,7 @@ import pg from "pg";
 import type { Contestant, Product } from "./contestant.ts";
 import type { Ground } from "./ground.ts";
 import { median } from "./median.ts";
-import { has, type Size, type Workload } from "./workload.ts";
+import { has, oneReading, type Size, type Workload } from "./workload.ts";
 
 /** How the second of two databases differs from the first, which is empty. Answers how to end that. */
 type Burden = (url: string, size: Size) => Promise<() => Promise<void>>;
@@ -31,7 +31,7 @@ export function backlogWorkloads(size: Size): readonly Workload[] {
 }
 
 function burdened(name: string, size: Size, burden: Burden, leastMs = 0): Workload {
-  return {
+  return oneReading({
     name,
     unit: "of 1",
     isFor: has("drain"),
@@ -51,7 +51,7 @@ function burdened(name: string, size: Size, burden: Burden, leastMs = 0): Worklo
       await relieve();
       return { value: median(ratios), nodeMs: null, postgresMs: null };
     },
-  };
+  });
 }
 
 interface Pair extends AsyncDisposable {

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 
 /** Long enough for the product to complete the job and go idle before the next one. */
-const restMs = 50;
+export const restMs = 50;
 
 /** Times one job after the other: from the call of start until its handler begins, and until `start` is done. */
 export interface BeginProbe {

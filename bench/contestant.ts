@@ -27,6 +27,8 @@ export interface Contestant {
     ...args: Parameters<Methods[Name]>
   ): Promise<Taken<Awaited<ReturnType<Methods[Name]>>>>;
   read(name: "product" | "settings"): Promise<string>;
+  /** As the machine's end would: nothing is told to anybody. */
+  kill(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -58,6 +60,10 @@ export async function ownProducts(): Promise<{
     "setTimers",
     "awaitTimers",
     "drain",
+    "plainRuns",
+    "hang",
+    "resume",
+    "elsewhere",
     "pace",
     "rest",
   ] as const;
@@ -138,7 +144,12 @@ function product(
       return {
         call: (call, ...args) => ask(call, args),
         read: async (call) => (await ask(call, [])).answer,
+        async kill() {
+          child.kill("SIGKILL");
+          await exited;
+        },
         async close() {
+          if (!child.connected) return;
           await ask("close", []).catch(() => {});
           const kill = setTimeout(() => child.kill("SIGKILL"), 5_000);
           await exited;

@@ -21,6 +21,8 @@ export interface Driver {
   hasPlainJobs?(): Promise<boolean>;
   /** Workflows of five steps, one after the other: so many in all, so many at once, each awaited. After `work`. */
   fiveSteps?(count: number, inFlight: number): Promise<void>;
+  /** Plain jobs: so many in all, so many at once, each awaited. After `work`. */
+  plainRuns?(count: number, inFlight: number): Promise<void>;
   /** Plain jobs, one after the other, with a pause between them that lets everything come to rest. After `work`. */
   latencies?(count: number): Promise<Latencies>;
   /** One workflow that does so many steps at once. After `work`. */
@@ -29,14 +31,26 @@ export interface Driver {
   children?(count: number): Promise<void>;
   /** One workflow of so many steps, one after the other. After `work`. The limit: as many durable inserts. */
   sequentialSteps?(count: number): Promise<void>;
+  /**
+   * One workflow of more steps than that, one after the other, by a worker with such a lease: resolves when so many are recorded
+   * and the next has begun, which does not end.
+   */
+  hang?(steps: number, leaseMs: number): Promise<void>;
+  /** Begins to work where another process was killed in `hang`; answers how many ms later the code of a step begins. */
+  resume?(): Promise<number>;
   /** So many workflows, until each of them is parked and waits for a signal, more than a worker keeps in memory. After `work`. */
   park?(count: number): Promise<void>;
   /** Signals all of them at once, until the code of each has gone on. */
   wake?(): Promise<void>;
-  /** So many workflows, until each of them sleeps; they are due within one second. After `work`. */
-  setTimers?(count: number): Promise<void>;
+  /** So many workflows, until each of them sleeps; they are due within one second, the first in so many ms. After `work`. */
+  setTimers?(count: number): Promise<number>;
   /** How many ms after the first timer was due the last workflow's code has gone on. */
   awaitTimers?(): Promise<number>;
+  /**
+   * Plain jobs on another queue, by a worker of their own in this process: one after the other, each awaited, with a short rest
+   * between them. Answers how many ms each took.
+   */
+  elsewhere?(count: number): Promise<readonly number[]>;
   /** Workflows of five steps, so many started a second for so long, whether or not those before are done. After `work`. */
   pace?(perSecond: number, seconds: number): Promise<readonly number[]>;
   /** Does nothing. */
@@ -53,6 +67,8 @@ export interface Latencies {
   readonly results: readonly number[];
   /** …of a start that does not go through a queue, where the product has such a thing. */
   readonly direct: readonly number[];
+  /** Not of a job, and for the limit alone: from notify on one connection until it is heard on another. */
+  readonly notices?: readonly number[];
 }
 
 /** Concurrency is the product's own best; `processes` that work share it. */

@@ -17,8 +17,11 @@ export interface Calibration {
   readonly insertMs: number;
 }
 
-export async function openGround(): Promise<Ground> {
-  const postgres = await startPostgres({ settings: { max_wal_size: "4GB", max_connections: "300" } });
+/** `settings`: beyond those of every ground. */
+export async function openGround(settings: Readonly<Record<string, string>> = {}): Promise<Ground> {
+  const postgres = await startPostgres({
+    settings: { max_wal_size: "4GB", max_connections: "300", ...settings },
+  });
   const admin = new pg.Client(postgres.url);
   admin.on("error", () => {});
   await admin.connect();

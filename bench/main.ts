@@ -1,23 +1,18 @@
 import { mkdirSync, writeFileSync } from "node:fs";
+import { judge } from "./bars.ts";
 import { ownProducts, peerProducts, type Product } from "./contestant.ts";
+import { createFindings } from "./found.ts";
 import { openGround, type Calibration } from "./ground.ts";
-import { median } from "./median.ts";
-import { plot, type Panel } from "./plot.ts";
-import type { Figure, Workload } from "./workload.ts";
+import { plot } from "./plot.ts";
+import { format, panelOf, showFound, showVerdicts, spread } from "./report.ts";
 import { createWorkloads } from "./workloads.ts";
 
 // npm run bench [-- --repetitions 5] [-- --seconds 3] [-- --only W3] [-- --without-peers] [-- --short] [-- --json] [-- --save]
 // Pawl, its peers and the limit on one embedded Postgres with durable settings, each in a process and a database of its own. All
 // contestants of a workload take turns, in another order each time, so that what else the machine does falls on all of them:
-// compare ratios, not rates. --short: Pawl and the limit alone, to see that it works. --save: figures and plots in results/.
+// compare ratios, not rates. At the end it tells which of the bars, in bars.ts, are met. --short: Pawl and the limit alone, to see
+// that it works. --save: figures and plots in results/.
 // Started by hand, each says how: soak.ts (W10), engine.ts (a run in Node alone), long-run.ts, fan-out.ts, values.ts, partitioning.ts.
-
-interface Measured {
-  readonly workload: string;
-  readonly unit: Workload["unit"];
-  readonly product: string;
-  readonly figures: readonly Figure[];
-}
 
 const option = (name: string): string | undefined => {
   const at = process.argv.indexOf(name);
@@ -40,12 +35,22 @@ const products: readonly Product[] = [...own.products, ...(peers ?? [])];
 const size = {
   seconds,
   drained: Math.ceil(seconds * 15_000),
-  latencies: Math.ceil(seconds * 15),
-  timers: seconds < 3 ? 20_000 : 100_000,
+  latencies: Math.ceil(seconds * 100),
+  resumed: isShort ? 500 : 5_000,
+  timers: isShort ? 2_000 : seconds < 3 ? 20_000 : 100_000,
   backlog: seconds < 3 ? 100_000 : 1_000_000,
   heldMs: seconds < 3 ? 15_000 : 60_000,
 };
-const shortened = ["W1", "W2: drain of plain runs, one", "W3: five steps, 200", "W6"];
+const shortened = [
+  "W1",
+  "W2: drain of plain runs, one",
+  "W3: five steps, 200",
+  "W4",
+  "W6",
+  "W7: the next step",
+  "W8: calls",
+  "W9: p95",
+];
 const chosen = only === undefined ? (isShort ? shortened : [""]) : [only];
 const workloads = createWorkloads(size).filter(({ name }) => chosen.some((each) => name.startsWith(each)));
 
@@ -59,41 +64,47 @@ for (const product of products) {
   await database.drop();
 }
 const calibrations: Calibration[] = [];
-const found = new Map<Workload, Map<string, Figure[]>>();
+const findings = createFindings();
 for (let repetition = 0; repetition < repetitions; repetition++) {
   for (const workload of workloads) {
     const able = products.filter((product) => workload.isFor(product));
     const inTurn = able.map((_, index) => able[(index + repetition) % able.length] as Product);
     calibrations.push(await ground.calibrate());
     for (const product of inTurn) {
-      const figures = found.get(workload) ?? new Map<string, Figure[]>();
-      found.set(workload, figures);
-      const figure = await workload.measure(product, ground);
-      figures.set(product.name, [...(figures.get(product.name) ?? []), figure]);
-      say(`${workload.name}: ${product.name} ${format(figure.value)} ${workload.unit}`);
+      for (const reading of await workload.measure(product, ground)) {
+        findings.add(product.name, reading);
+        say(`${reading.name}: ${product.name} ${format(reading.figure.value)} ${reading.unit}`);
+      }
     }
   }
 }
 await ground.close();
 await own.remove();
 
-const measured: Measured[] = [...found].flatMap(([workload, figures]) =>
-  [...figures].map(([product, each]) => ({
-    workload: workload.name,
-    unit: workload.unit,
-    product,
-    figures: each,
-  })),
+const found = findings.all();
+const verdicts = judge(found);
+const measured = found.flatMap(({ name, unit, figures }) =>
+  [...figures].map(([product, each]) => ({ workload: name, unit, product, figures: each })),
 );
 const machine = {
   node: process.version,
   loopMs: spread(calibrations.map(({ loopMs }) => loopMs)),
   insertMs: spread(calibrations.map(({ insertMs }) => insertMs)),
 };
-const everything = JSON.stringify({ machine, settings, measured }, null, 2);
+const everything = JSON.stringify({ machine, settings, measured, bars: verdicts }, null, 2);
 if (isJson) console.log(everything);
 else show();
 if (process.argv.includes("--save")) save();
+
+function show(): void {
+  console.log(
+    `\nMachine: 20 million additions ${machine.loopMs} ms, one durable insert ${machine.insertMs} ms.`,
+  );
+  for (const [product, each] of Object.entries(settings)) console.log(`${product}: ${each}.`);
+  showFound(found);
+  const isChosen = (of: string): boolean => chosen.some((each) => of.startsWith(each) || each.startsWith(of));
+  showVerdicts(verdicts.filter(({ of, isMet }) => isMet !== null || isChosen(of)));
+}
 
 function save(): void {
   const results = new URL("results/", import.meta.url);
@@ -102,69 +113,6 @@ function save(): void {
   const caption =
     `${new Date().toISOString().slice(0, 10)}, Node ${machine.node}, medians of ${repetitions} repetitions. ` +
     "Longer is better; each line is ten times the one before.";
-  writeFileSync(new URL("latest.svg", results), plot([...found].map(panelOf), caption));
-}
-
-/** Rates as they are, and times turned round, so that more is always better. */
-function panelOf([{ name, unit }, figures]: [Workload, ReadonlyMap<string, readonly Figure[]>]): Panel {
-  const medianOf = (each: readonly Figure[]): number => median(each.map(({ value }) => value));
-  const pawl = medianOf(figures.get("pawl") ?? []);
-  return {
-    title: name,
-    bars: [...figures].map(([product, each]) => {
-      const value = medianOf(each);
-      return {
-        name: product,
-        times: isLessBetter(unit) ? pawl / value : value / pawl,
-        label: `${format(value)} ${unit === "1/s" ? "a second" : unit}`,
-      };
-    }),
-  };
-}
-
-function isLessBetter(unit: Workload["unit"]): boolean {
-  return unit === "ms" || unit === "MB";
-}
-
-function show(): void {
-  console.log(
-    `\nMachine: 20 million additions ${machine.loopMs} ms, one durable insert ${machine.insertMs} ms.`,
-  );
-  for (const [product, each] of Object.entries(settings)) console.log(`${product}: ${each}.`);
-  for (const [workload, figures] of found) {
-    const pawl = figures.get("pawl") ?? [];
-    console.log(`\n${workload.name}`);
-    console.table(
-      Object.fromEntries(
-        [...figures].map(([product, each]) => [
-          product,
-          {
-            [workload.unit]: spread(each.map(({ value }) => value)),
-            "Pawl is": product === "pawl" ? "" : ratio(workload, pawl, each),
-            "Node ms": perRun(each.map(({ nodeMs }) => nodeMs)),
-            "Postgres ms": perRun(each.map(({ postgresMs }) => postgresMs)),
-          },
-        ]),
-      ),
-    );
-  }
-}
-
-/** The median of the ratios within each repetition. */
-function ratio({ unit }: Workload, pawl: readonly Figure[], other: readonly Figure[]): string {
-  const ratios = pawl.map(({ value }, index) => value / (other[index]?.value ?? Number.NaN));
-  return `${median(ratios).toFixed(2)} times ${isLessBetter(unit) ? "its time" : "its rate"}`;
-}
-
-function perRun(values: readonly (number | null)[]): string {
-  const known = values.filter((value) => value !== null);
-  return known.length === 0 ? "" : median(known).toFixed(3);
-}
-
-function spread(values: readonly number[]): string {
-  return `${format(median(values))} (${format(Math.min(...values))} to ${format(Math.max(...values))})`;
-}
-
-function format(value: number): string {
-  return value >= 100 ? value.toFixed(0) : value.toFixed(value >= 10 ? 1 : 2);
+  const drawn = found.filter(({ figures }) => figures.has("pawl"));
+  writeFileSync(new URL("latest.svg", results), plot(drawn.map(panelOf), caption));
 }

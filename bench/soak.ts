@@ -2,6 +2,7 @@ import pg from "pg";
 import { ownProducts } from "./contestant.ts";
 import { openGround } from "./ground.ts";
 import { median } from "./median.ts";
+import { quantile } from "./quantile.ts";
 
 // tsx --conditions=@pawl/source bench/soak.ts [--minutes 60]: W10. Runs of five steps at 60 % of what one process can do, for an
 // hour. What the last twelfth of that time took, against the first: latency, CPU time, memory, and the sizes of the tables.
@@ -57,7 +58,7 @@ for (let index = 0; index < windows; index++) {
     ({ rssMb } = taken);
   }
   const postgresMs = ((ground.cpuMs() ?? Number.NaN) - before) / latencies.length;
-  const p95 = latencies.toSorted((a, b) => a - b)[Math.floor(latencies.length * 0.95)] ?? Number.NaN;
+  const p95 = quantile(latencies, 0.95);
   found.push({ p95, nodeMs: nodeMs / latencies.length, postgresMs, rssMb });
   sizes.push(await readSizes());
   console.log(

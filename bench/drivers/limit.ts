@@ -32,12 +32,12 @@ export const open: OpenDriver = (url) => {
     async fiveSteps(count, inFlight) {
       await (await get()).fiveSteps(count, inFlight);
     },
-    /** Begins: a notification there, as long as it takes to insert a row and be told. Results: three durable inserts. */
+    /** Begins: a durable insert, and a notification of it. Results: start, claim and end, a commit each. */
     async latencies(count) {
       return await (await get()).latencies(count);
     },
     async sequentialSteps(count) {
-      for (let order = 0; order < count; order++) await (await get()).starts(1, 1);
+      await (await get()).inserts(count);
     },
     async close() {
       await (await sketch)?.close();

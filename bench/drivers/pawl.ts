@@ -41,10 +41,16 @@ export const open: OpenDriver = (url) => {
     await Promise.all(orders.map((order) => ctx.call(child, { order })));
   });
 
+  /** What a step of it awaits first. */
+  let onStep: ((order: number) => Promise<unknown> | undefined) | null = null;
   const sequentialSteps = workflow(
     { name: "sequential-steps", version },
     async (ctx, input: { readonly count: number }) => {
-      for (let order = 0; order < input.count; order++) await ctx.step("one", () => ({ order, ok: true }));
+      for (let order = 0; order < input.count; order++)
+        await ctx.step("one", () => {
+          const held = onStep?.(order);
+          return held === undefined ? { order, ok: true } : held.then(() => ({ order, ok: true }));
+        });
     },
   );
   const woken = createTally();
@@ -57,6 +63,7 @@ export const open: OpenDriver = (url) => {
     woken.add();
   });
   let worker: Worker | null = null;
+  let elsewhere: Worker | null = null;
   let waiting: readonly RunHandle[] = [];
   let firstDueAt = 0;
   let lastAt = 0;
@@ -79,9 +86,9 @@ export const open: OpenDriver = (url) => {
       );
     }
   };
-  const work = async (): Promise<Worker> => {
+  const work = async (options: { readonly lease?: number } = {}): Promise<Worker> => {
     const workflows = [plain, fiveSteps, parallelSteps, child, parent, sequentialSteps, waiter, sleeper];
-    worker = pawl.worker({ workflows, concurrency: 1_000 });
+    worker = pawl.worker({ workflows, concurrency: 1_000, ...options });
     await worker.start();
     return worker;
   };
@@ -127,6 +134,9 @@ export const open: OpenDriver = (url) => {
     async fiveSteps(count, inFlight) {
       await callFrom(inFlight, count, async (order) => (await pawl.start(fiveSteps, { order })).result());
     },
+    async plainRuns(count, inFlight) {
+      await callFrom(inFlight, count, runPlain);
+    },
     async latencies(count) {
       const { begins, ends } = await probe.time(count, runPlain);
       return { begins, results: ends, direct: ends };
@@ -139,6 +149,29 @@ export const open: OpenDriver = (url) => {
     },
     async sequentialSteps(count) {
       await (await pawl.start(sequentialSteps, { count })).result();
+    },
+    async hang(steps, leaseMs) {
+      const reached = new Promise<void>((resolve) => {
+        onStep = (order) => {
+          if (order < steps) return undefined;
+          resolve();
+          return new Promise(() => {});
+        };
+      });
+      await work({ lease: leaseMs });
+      await pawl.start(sequentialSteps, { count: steps + 100 });
+      await reached;
+    },
+    async resume() {
+      const begins = new Promise<number>((resolve) => {
+        onStep = () => {
+          resolve(performance.now());
+          return undefined;
+        };
+      });
+      const startedAt = performance.now();
+      await work();
+      return (await begins) - startedAt;
     },
     async park(count) {
       waiting = await pawl.startMany(
@@ -155,6 +188,7 @@ export const open: OpenDriver = (url) => {
     async setTimers(count) {
       // Time enough to park them all.
       firstDueAt = Date.now() + 5_000 + count / 2;
+      lastAt = 0;
       const inputs = Array.from({ length: count }, (_, order) => ({ dueAt: firstDueAt + (order % 1_000) }));
       await pawl.startMany(
         sleeper,
@@ -165,10 +199,26 @@ export const open: OpenDriver = (url) => {
         () => {},
       );
       await parked();
+      return firstDueAt - Date.now();
     },
     async awaitTimers() {
       while (lastAt === 0) await pause(10);
       return lastAt - firstDueAt;
+    },
+    async elsewhere(count) {
+      const queue = "elsewhere";
+      if (elsewhere === null) {
+        elsewhere = pawl.worker({ workflows: [plain], queues: [queue] });
+        await elsewhere.start();
+      }
+      const latencies: number[] = [];
+      for (let order = 0; order < count; order++) {
+        const startedAt = performance.now();
+        await (await pawl.start(plain, { order }, { queue })).result();
+        latencies.push(performance.now() - startedAt);
+        await pause(20);
+      }
+      return latencies;
     },
     async pace(perSecond, seconds) {
       const latencies: Promise<number>[] = [];

@@ -1,4 +1,6 @@
+import { setTimeout as pause } from "node:timers/promises";
 import pg from "pg";
+import { restMs } from "../begin-probe.ts";
 import { callFrom } from "../callers.ts";
 import type { Latencies } from "../driver.ts";
 
@@ -25,6 +27,7 @@ const statements = {
              from unnest($1::bigint[], $2::integer[], $3::text[], $4::text[]) e (run_id, seq, name, data)
             where e.run_id in (select id from held)
            returning run_id`,
+  insert: `insert into sketch_event (run_id, seq, kind, name, data) values ($1, $2, 'step_completed', $3, $4)`,
   end: `with gone as (delete from sketch_lease where id = any ($1::bigint[]) and worker = 1 and epoch = 1 returning id),
              done as (update sketch_run set status = 'completed' where id in (select id from gone) returning id)
         insert into sketch_event (run_id, seq, kind)
@@ -88,7 +91,12 @@ export interface Sketch {
   drain(batch: number): Promise<void>;
   /** Runs of five steps: so many in all, so many at once, each awaited by who started it. */
   fiveSteps(count: number, inFlight: number): Promise<void>;
-  /** One at a time: an insert that notifies until the notification comes; and start, claim and end, each a commit. */
+  /** So many facts, an insert and a commit for each, one after the other. */
+  inserts(count: number): Promise<void>;
+  /**
+   * One at a time: start, claim and end, each a commit, with a notification on another connection after the start; and a
+   * notification alone.
+   */
   latencies(count: number): Promise<Latencies>;
   close(): Promise<void>;
 }
@@ -136,25 +144,37 @@ export async function openSketch(url: string): Promise<Sketch> {
         await call("start", [ids, orders.map((order) => JSON.stringify({ order }))]);
       }
     },
+    async inserts(count) {
+      const run = ++lastId;
+      for (let seq = 1; seq <= count; seq++)
+        await call("insert", [run, seq, "one", JSON.stringify({ order: seq, ok: true })]);
+    },
     async latencies(count) {
       const listener = new pg.Client(url);
       await listener.connect();
       await listener.query("listen sketch");
-      const begins: number[] = [];
-      const results: number[] = [];
+      const [begins, results, notices]: [number[], number[], number[]] = [[], [], []];
+      const notify = async (): Promise<number> => {
+        const heardAt = new Promise<number>((resolve) => {
+          listener.once("notification", () => resolve(performance.now()));
+        });
+        await pool.query("notify sketch");
+        return heardAt;
+      };
       for (let done = 0; done < count; done++) {
-        const heard = new Promise((resolve) => void listener.once("notification", resolve));
         const beganAt = performance.now();
         await begin(done);
-        await pool.query("notify sketch");
-        await heard;
-        begins.push(performance.now() - beganAt);
+        begins.push((await notify()) - beganAt);
         const { rows } = (await call("claim", [1])) as { rows: { id: string }[] };
         await call("end", [rows.map(({ id }) => id), [1]]);
         results.push(performance.now() - beganAt);
+        await pause(restMs);
+        const notifiedAt = performance.now();
+        notices.push((await notify()) - notifiedAt);
+        await pause(restMs);
       }
       await listener.end();
-      return { begins, results, direct: results };
+      return { begins, results, direct: results, notices };
     },
     async drain(batch) {
       for (;;) {
