@@ -153,16 +153,17 @@ export function generateProgram(rng: Rng, limits: ProgramLimits, path: string): 
     const size = Math.min(left, 1 + rng.below(4));
     left -= size;
     const { leaseMs, mayRepeat, mayPatch, isPunctual, mayPause = false } = limits;
-    return {
-      kind: "call",
+    const isLimited = mayLimit && limiting.chance(0.5) && limits.isPunctual;
+    const limit = isLimited ? { timeoutMs: drawMs() } : {};
+    const program = generateProgram(
+      rng,
+      { leaseMs, mayRepeat, mayPatch, isPunctual, mayPause, size, depth: depth - 1 },
       path,
-      ...(mayLimit && limiting.chance(0.5) && limits.isPunctual ? { timeoutMs: drawMs() } : {}),
-      program: generateProgram(
-        rng,
-        { leaseMs, mayRepeat, mayPatch, isPunctual, mayPause, size, depth: depth - 1 },
-        path,
-      ),
-    };
+    );
+    // Some wait for what may never come: only their limit ends them.
+    if (!isLimited || !limiting.chance(0.5)) return { kind: "call", path, ...limit, program };
+    const wait = { kind: "wait", path: `${path}.last`, signal: `${path}last`, timeoutMs: null } as const;
+    return { kind: "call", path, ...limit, program: { ...program, ops: [...program.ops, wait] } };
   };
 
   const drawShown = (path: string): Op => {
