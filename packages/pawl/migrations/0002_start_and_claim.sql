@@ -112,7 +112,6 @@ language plpgsql
 as $$
 declare
   v_new uuid[];
-  v_are_all_new boolean;
   v_held uuid[];
 begin
   with born as (
@@ -124,7 +123,14 @@ begin
     returning id
   )
   select array_agg(b.id) into v_new from born b;
-  v_are_all_new := v_new = n_ids;
+  -- Most often all are new, and named once.
+  if v_new is distinct from n_ids then
+    select array_agg(n.id), array_agg(n.workflow), array_agg(n.version), array_agg(n.queue), array_agg(n.priority)
+      into n_ids, n_workflows, n_versions, n_queues, n_priorities
+      from (select distinct on (n.id) n.id, n.workflow, n.version, n.queue, n.priority
+              from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities) n (id, workflow, version, queue, priority)
+             where n.id = any (v_new)) n;
+  end if;
 
   if p_holder is not null then
     with held as (
@@ -132,11 +138,11 @@ begin
                                   crashes, suspicion, crash_limit, told)
       select p_shard, n.id, p_holder, p_now, p_now, 1, 0, 1, 0, 0, 0, p_crash_limit, false
         from unnest(n_ids, n_queues) n (id, queue)
-       where (p_paused = '{}' or n.queue <> all (p_paused)) and (v_are_all_new or n.id = any (v_new))
+       where p_paused = '{}' or n.queue <> all (p_paused)
       returning run_id
     )
     select array_agg(h.run_id) into v_held from held h;
-    if v_held = v_new then
+    if v_held = n_ids then
       return v_held;
     end if;
   end if;
@@ -146,7 +152,7 @@ begin
                                 suspicion, told, queue, workflow)
     select p_shard, n.id, p_now, 0, 0, 1, n.priority, n.version, 0, 0, 0, false, n.queue, n.workflow
       from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities) n (id, workflow, version, queue, priority)
-     where (v_held is null or n.queue = any (p_paused)) and (v_are_all_new or n.id = any (v_new))
+     where v_held is null or n.queue = any (p_paused)
     returning queue
   )
   select array_agg(distinct r.queue) into n_queues from now_ready r;

@@ -52,29 +52,28 @@ export function createStarting(connection: Connection): Starting {
     });
   };
 
-  /** In their order, so many under way at a time; none after one that failed. */
+  /** So many under way at a time, each only when the one that many before it has been started. */
   const createChunks = async (
     place: Place,
     chunks: readonly (readonly NewRun[])[],
     atOnce: number,
   ): Promise<readonly RunId[]> => {
-    const started: (readonly RunId[])[] = [];
+    const calls: Promise<readonly RunId[] | null>[] = [];
     const failures: unknown[] = [];
-    let next = 0;
-    const createNext = async (): Promise<void> => {
-      while (next < chunks.length && failures.length === 0) {
-        const index = next++;
-        try {
-          started[index] = await create(place, chunks[index] ?? []);
-        } catch (error) {
-          failures.push(error);
-        }
-      }
+    const failed = (error: unknown): null => {
+      failures.push(error);
+      return null;
     };
-    await Promise.all(Array.from({ length: atOnce }, createNext));
-    if (failures.length === 0) return started.flat();
+    for (const [index, chunk] of chunks.entries()) {
+      if (index >= atOnce) await calls[index - atOnce];
+      if (failures.length > 0) break;
+      calls.push(create(place, chunk).catch(failed));
+    }
+    const started = await Promise.all(calls);
+    if (failures.length === 0) return started.flatMap((ids) => ids ?? []);
+    const before = started.slice(0, started.indexOf(null)).flat().length;
     const [error] = failures;
-    throw PawlError.is(error) ? withStarted(error, countLeading(started)) : error;
+    throw PawlError.is(error) ? withStarted(error, before) : error;
   };
 
   /** The worker begins it once everybody can know that it was started. */
@@ -209,16 +208,6 @@ function* chunksOf(runs: readonly NewRun[]): Generator<readonly NewRun[]> {
 /** The same error, which also says which item it is about. */
 function ofItem({ code, message, details, cause }: PawlError, item: number): PawlError {
   return new PawlError(code, `Item ${item} of startMany: ${message}`, { ...details, item }, { cause });
-}
-
-/** How many runs there are in the chunks before the first that is missing. */
-function countLeading(started: readonly (readonly RunId[] | undefined)[]): number {
-  let count = 0;
-  for (const chunk of started) {
-    if (chunk === undefined) break;
-    count += chunk.length;
-  }
-  return count;
 }
 
 /** The same error, which also says how many of the runs had been started when it happened. */

@@ -17,7 +17,7 @@ const subMsSteps = 4096;
 export function createIds(now: () => number, random: Random, shard = 0): Ids {
   let lastMs = 0;
   let step = 0;
-  let time = "";
+  let time = writeTime(lastMs);
   const setTime = (ms: number): void => {
     lastMs = ms;
     time = writeTime(ms);

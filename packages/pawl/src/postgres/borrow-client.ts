@@ -34,14 +34,12 @@ export async function borrowClient(pool: pg.Pool, timers: Timers): Promise<Borro
 function connectInTime(pool: pg.Pool, timers: Timers): Promise<pg.PoolClient> {
   return new Promise((resolve, reject) => {
     let isLate = false;
-    const giveUp = (): void => {
+    const cancel = timers.after(longestWaitMs, () => {
       isLate = true;
       reject(new Error(`the pool had no connection for ${longestWaitMs} ms`));
-    };
-    // One that is free is given at once.
-    const cancel = pool.idleCount > pool.waitingCount ? null : timers.after(longestWaitMs, giveUp);
+    });
     pool.connect((error, client) => {
-      cancel?.();
+      cancel();
       if (client === undefined) return reject(error ?? new Error("the pool gave no connection"));
       if (isLate) return client.release();
       client.on("error", ignore);

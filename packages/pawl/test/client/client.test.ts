@@ -174,6 +174,25 @@ describe("starting a run", () => {
     expect(tries).toBe(5);
   });
 
+  test("starts no more than one chunk after one that fails in the end", async () => {
+    const world = createManualWorld();
+    let failing: unknown = null;
+    const store = {
+      ...world.store,
+      createRuns: async (runs: Parameters<typeof world.store.createRuns>[0]) => {
+        failing ??= runs[0]?.id;
+        if (runs[0]?.id === failing) throw new PawlError("STORE_UNAVAILABLE", "The store is down.");
+        return world.store.createRuns(runs);
+      },
+    };
+    const items = Array.from({ length: 5_000 }, () => ({ input: "Ada" }));
+    const starting = createClient(world.seams({ store })).startMany(greet, items);
+    const failed = starting.catch((error: unknown) => error);
+    await world.advance("10s");
+    expect(await failed).toMatchObject({ code: "STORE_UNAVAILABLE", details: { started: 0 } });
+    expect(world.store.snapshot().runs).toHaveLength(1_000);
+  });
+
   test("makes ids that follow the store's clock, not this process's", async () => {
     const world = createManualWorld();
     const seams = world.seams({ store: { ...world.store, now: async () => 1_000_000_000_000 } });

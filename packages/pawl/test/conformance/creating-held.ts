@@ -112,6 +112,27 @@ export function describeCreatingHeld(test: StoreTest): void {
       expect(await world.placeOf(run.id)).toMatchObject({ room: "ready", epoch: 0 });
     });
 
+    test("is held beside others of its call that cannot be, and beside those of an earlier try", async ({
+      world,
+    }) => {
+      const holder = await holderIn(world);
+      await world.setQueuePaused("paused", true);
+      const early = world.newRun();
+      const { held } = await world.store.createHeld(early, holder);
+      await world.clock.advance("1s");
+      const runs = [early, world.newRun({ queue: "paused" }), world.newRun({ input: json(1) })];
+      const answers = await Promise.all(runs.map((run) => world.store.createHeld(run, holder)));
+      expect(answers.map((answer) => answer.kind)).toEqual(["created", "created", "created"]);
+      expect(answers[0]!.held).toEqual(held);
+      expect(answers[1]!.held).toBeNull();
+      expect(answers[2]!.held).toMatchObject({
+        runId: runs[2]!.id,
+        claimedAt: await world.now(),
+        input: json(1),
+      });
+      expect(await world.placeOf(runs[1]!.id)).toMatchObject({ room: "ready", epoch: 0 });
+    });
+
     test("waits instead where it is not to begin yet", async ({ world }) => {
       const holder = await holderIn(world);
       const run = world.newRun({ startAt: (await world.now()) + 1 });

@@ -129,6 +129,23 @@ export function describeCreating(test: StoreTest): void {
       expect(answers).toEqual([{ kind: "created", id: run.id }]);
     });
 
+    test("a call that is repeated with a run that is new creates that one, and each once", async ({
+      world,
+    }) => {
+      const [known, fresh] = [
+        world.newRun({ input: json(1) }),
+        world.newRun({ queue: "other", priority: 3 }),
+      ];
+      await world.store.createRuns([known]);
+      const place = await world.placeOf(known.id);
+      await world.clock.advance("1s");
+      const answers = await world.store.createRuns([fresh, known, fresh]);
+      expect(answers.map(({ id }) => id)).toEqual([fresh.id, known.id, fresh.id]);
+      expect(await world.placeOf(known.id)).toEqual(place);
+      expect(await world.placeOf(fresh.id)).toMatchObject({ room: "ready", readyAt: await world.now() });
+      expect(await world.store.getRun(fresh.id)).toMatchObject({ queue: "other", priority: 3, input: null });
+    });
+
     test("each run of a call is answered in its place", async ({ world }) => {
       const taken = await world.start({ key: "taken", input: json(1) });
       const runs = [
