@@ -153,8 +153,9 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
   };
 }
 
+/** Sweeping comes early: the first call has the only connection that is open, and what a dead worker left has waited longest. */
 function loopsOf({ claimLoop, dueTimer, sweeper, inboxRelay }: Crew) {
-  return [claimLoop, dueTimer, sweeper, inboxRelay];
+  return [sweeper, claimLoop, dueTimer, inboxRelay];
 }
 
 function describeReleased({ claimed, workerId }: OwnedRun, { storeClock }: WorkerDeps): PawlEvent {

@@ -19,6 +19,7 @@ import type { ClaimedRun } from "../../src/store/lease.ts";
 import type { Topic } from "../../src/store/message.ts";
 import { plainRun, type RunRecord } from "../../src/store/run-record.ts";
 import type { Store } from "../../src/store/store.ts";
+import { systemSettle } from "../../src/system/system-settle.ts";
 import { createManualClock, type ManualClock } from "../../src/testing/manual-clock.ts";
 
 interface LogLine {
@@ -230,9 +231,9 @@ export function createEngine(options: EngineOptions = {}): Engine {
       timers,
       log: sink,
       probe: options.probe ?? (() => {}),
-      settle() {
+      settle(reach) {
         settles += 1;
-        return turn();
+        return reach === "promises" ? systemSettle(reach) : turn();
       },
       ...options.deps,
     });
