@@ -2677,20 +2677,21 @@ AS $function$
 #variable_conflict use_column
 begin
   return query
-  select p.place::integer, e.seq::integer, e.kind::text, e.name, e.attempt, e.data::text, e.notes::text,
+  select e.place::integer, e.seq::integer, e.kind::text, e.name, e.attempt, e.data::text, e.notes::text,
          floor(round(date_part('epoch', e.at) * 1e6) / 1e3),
          floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3),
          floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3),
          e.worker_id, e.format
-    from unnest(p_runs, p_after_seqs) with ordinality p (run_id, after_seq, place)
-   cross join lateral (
-     select e.*, sum(coalesce(octet_length(e.data::text), 0) + coalesce(octet_length(e.notes::text), 0))
-                   over (order by e.seq rows between unbounded preceding and 1 preceding) as bytes_before
-       from "pawl".event e
-      where e.shard = p_shard and e.run_id = p.run_id and e.seq > p.after_seq
-     offset 0) e
-   where (e.bytes_before >= 64000) is not true
-   order by p.place, e.seq;
+    from (select p.place, e.*,
+                 sum(coalesce(octet_length(e.data::text), 0) + coalesce(octet_length(e.notes::text), 0))
+                   over (order by p.place, e.seq rows between unbounded preceding and 1 preceding) as bytes_before
+            from unnest(p_runs, p_after_seqs) with ordinality p (run_id, after_seq, place)
+           cross join lateral (
+             select e.* from "pawl".event e
+              where e.shard = p_shard and e.run_id = p.run_id and e.seq > p.after_seq
+             offset 0) e) e
+   where (e.bytes_before >= 4000000) is not true
+   order by e.place, e.seq;
 end
 $function$;
 

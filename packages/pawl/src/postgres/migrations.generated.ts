@@ -3036,8 +3036,9 @@ begin
 end
 $$;
 
--- The beginnings of several runs' histories, each up to some bytes and one fact more; place: which of the runs, from 1. For runs that
--- are known to be short: most histories are, and many are loaded at once when many runs wake. Index: event_pkey.
+-- The histories of several runs, in order: up to some bytes of them all and one fact more, so that the last run that is answered may
+-- have more, and those after it may have some; place: which of the runs, from 1. For runs that are known to be short: most
+-- histories are, and many are loaded at once when many runs wake. Index: event_pkey.
 create function {schema}.load_short_histories_v1(p_shard smallint, p_runs uuid[], p_after_seqs integer[])
 returns table (place integer, seq integer, kind text, name text, attempt integer, data text, notes text,
                at_ms float8, began_ms float8, due_ms float8, worker_id uuid, format smallint)
@@ -3050,20 +3051,21 @@ as $$
 #variable_conflict use_column
 begin
   return query
-  select p.place::integer, e.seq::integer, e.kind::text, e.name, e.attempt, e.data::text, e.notes::text,
+  select e.place::integer, e.seq::integer, e.kind::text, e.name, e.attempt, e.data::text, e.notes::text,
          floor(round(date_part('epoch', e.at) * 1e6) / 1e3),
          floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3),
          floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3),
          e.worker_id, e.format
-    from unnest(p_runs, p_after_seqs) with ordinality p (run_id, after_seq, place)
-   cross join lateral (
-     select e.*, sum(coalesce(octet_length(e.data::text), 0) + coalesce(octet_length(e.notes::text), 0))
-                   over (order by e.seq rows between unbounded preceding and 1 preceding) as bytes_before
-       from {schema}.event e
-      where e.shard = p_shard and e.run_id = p.run_id and e.seq > p.after_seq
-     offset 0) e
-   where (e.bytes_before >= 64000) is not true
-   order by p.place, e.seq;
+    from (select p.place, e.*,
+                 sum(coalesce(octet_length(e.data::text), 0) + coalesce(octet_length(e.notes::text), 0))
+                   over (order by p.place, e.seq rows between unbounded preceding and 1 preceding) as bytes_before
+            from unnest(p_runs, p_after_seqs) with ordinality p (run_id, after_seq, place)
+           cross join lateral (
+             select e.* from {schema}.event e
+              where e.shard = p_shard and e.run_id = p.run_id and e.seq > p.after_seq
+             offset 0) e) e
+   where (e.bytes_before >= 4000000) is not true
+   order by e.place, e.seq;
 end
 $$;
 

@@ -1,5 +1,6 @@
 import pg from "pg";
 import { LeaseLostError, type PawlError } from "../core/error.ts";
+import type { RunEvent } from "../core/event.ts";
 import { shardOf } from "../core/ids.ts";
 import { type Log, silentLog } from "../core/log.ts";
 import type { Random } from "../core/random.ts";
@@ -118,8 +119,8 @@ const batchBounds = { maxItems: 500, maxBytes: 4_000_000, maxUnanswered: 20_000,
 
 /** A history of so many facts is loaded together with others. */
 const mostOfShort = 200;
-/** What one of them may bring in, so that no answer is too large. */
-const bytesOfShort = 64_000;
+/** What a fact adds to the bytes of such a call, so that no answer has more than 10,000 of them. */
+const bytesOfFact = 400;
 
 export function createPostgresStore(options: PostgresStoreOptions): PostgresStore {
   const log = options.log ?? silentLog;
@@ -274,13 +275,18 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     decodeTold,
   );
 
-  const loadShort = batched<read.ShortHistory, read.LoadedHistory>(
+  const loadShort = batched<read.AskedHistory, read.LoadedHistory>(
     read.loadShortHistories,
     ({ runId }) => ({ shard: shardOf(runId) }),
-    () => bytesOfShort,
+    ({ length }) => length * bytesOfFact,
     read.shortHistoriesValues,
     read.decodeShortHistories,
   );
+
+  async function loadLong({ runId, afterSeq }: read.AskedHistory): Promise<read.LoadedHistory> {
+    const values = [shardOf(runId), runId, afterSeq];
+    return read.decodeHistory(await database.call<read.EventRow>(read.loadHistory, values));
+  }
 
   async function one<R extends Row>(statement: Transition, values: readonly unknown[]): Promise<R> {
     const [row] = await database.call<R>(statement, values);
@@ -390,15 +396,12 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       return rows.map(read.decodePatch);
     },
     async loadHistory(runId, afterSeq, lastSeq = Number.POSITIVE_INFINITY) {
-      const isShort = lastSeq - afterSeq <= mostOfShort;
-      const first = isShort ? await loadShort({ runId, afterSeq }) : null;
-      if (first?.hasMore === false) return first.events;
-      const events = [...(first?.events ?? [])];
-      for (let after = events.at(-1)?.seq ?? afterSeq; ; after = events.at(-1)?.seq ?? after) {
-        const values = [shardOf(runId), runId, after];
-        const rows = await database.call<read.EventRow>(read.loadHistory, values);
-        for (const row of rows) events.push(read.decodeEvent(row));
-        if (!read.mayHaveMore(rows)) return events;
+      const load = lastSeq - afterSeq <= mostOfShort ? loadShort : loadLong;
+      const events: RunEvent[] = [];
+      for (let after = afterSeq; ; after = events.at(-1)?.seq ?? after) {
+        const part = await load({ runId, afterSeq: after, length: Math.max(1, lastSeq - after) });
+        for (const event of part.events) events.push(event);
+        if (!part.hasMore) return events;
       }
     },
     async readPublished(runId, key) {

@@ -546,7 +546,7 @@ export const measuredCalls = {
   "load short histories": async (store, count) => {
     const leases = await held(store, newRuns(count));
     await Promise.all(leases.map((lease) => store.record({ lease, events: [step], children: [] })));
-    const asked = leases.map(({ runId }) => ({ runId, afterSeq: 0 }));
+    const asked = leases.map(({ runId }) => ({ runId, afterSeq: 0, length: 1 }));
     return { transition: loadShortHistories, values: shortHistoriesValues(0, asked) };
   },
   "load history": async (store) => {

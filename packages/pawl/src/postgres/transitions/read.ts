@@ -264,42 +264,51 @@ export function decodeAttempt(row: AttemptRow): AttemptRecord {
   };
 }
 
-/** What the database cut off has 8,000,000 bytes or more: that are a quarter as many characters at least. */
-const leastCharacters = 2_000_000;
-const leastOfShort = 16_000;
+/** What the database cut off has 8,000,000 bytes or more, and 4,000,000 of short ones: a quarter as many characters at least. */
+const leastOfLong = 2_000_000;
+const leastOfShort = 1_000_000;
 
-/** Whether this is perhaps not all of a run's history. */
-export function mayHaveMore(rows: readonly EventRow[], least = leastCharacters): boolean {
+/** Whether this is perhaps not all that was asked for. */
+function mayHaveMore(rows: readonly EventRow[], least: number): boolean {
   let characters = 0;
   for (const { data, notes } of rows) characters += (data?.length ?? 0) + (notes?.length ?? 0);
   return characters >= least;
 }
 
-/** A history that is known to be short, from behind this fact on. */
-export interface ShortHistory {
+/** A history from behind this fact on. */
+export interface AskedHistory {
   readonly runId: RunId;
   readonly afterSeq: number;
+  /** About how many facts it has. */
+  readonly length: number;
 }
 
 export interface LoadedHistory {
   readonly events: readonly RunEvent[];
+  /** Whether this is perhaps not all of it. */
   readonly hasMore: boolean;
 }
 
-export function shortHistoriesValues(shard: number, asked: readonly ShortHistory[]): readonly unknown[] {
+export function shortHistoriesValues(shard: number, asked: readonly AskedHistory[]): readonly unknown[] {
   return [shard, column(asked, ({ runId }) => runId), column(asked, ({ afterSeq }) => afterSeq)];
 }
 
+export function decodeHistory(rows: readonly EventRow[]): LoadedHistory {
+  return { events: rows.map(decodeEvent), hasMore: mayHaveMore(rows, leastOfLong) };
+}
+
 export function decodeShortHistories(
-  asked: readonly ShortHistory[],
+  asked: readonly AskedHistory[],
   rows: readonly (EventRow & { readonly place: number })[],
 ): readonly LoadedHistory[] {
   const byRun: EventRow[][] = asked.map(() => []);
   for (const row of rows) byRun[row.place - 1]?.push(row);
-  return byRun.map((own) => ({ events: own.map(decodeEvent), hasMore: mayHaveMore(own, leastOfShort) }));
+  // Where the answer was cut off, that may be in the last run's history, and nothing is known of those behind it.
+  const firstCutOff = mayHaveMore(rows, leastOfShort) ? (rows.at(-1)?.place ?? 0) - 1 : asked.length;
+  return byRun.map((own, index) => ({ events: own.map(decodeEvent), hasMore: index >= firstCutOff }));
 }
 
-export function decodeEvent(row: EventRow): RunEvent {
+function decodeEvent(row: EventRow): RunEvent {
   return {
     seq: row.seq,
     kind: row.kind,
