@@ -7,7 +7,6 @@ import type { Ids } from "../core/ids.ts";
 import { placeOfEvent, placeOfInput } from "../core/payload-codec.ts";
 import { asFinal } from "../core/retry-error.ts";
 import { parseWith } from "../core/schema.ts";
-import type { Settle } from "../core/settle.ts";
 import type { Timers } from "../core/timers.ts";
 import type { Watch, WatchedPlace } from "../core/watch.ts";
 import { createAgenda, earliest, type Agenda } from "./agenda.ts";
@@ -44,14 +43,11 @@ import type { Transact } from "./transactions.ts";
 /** Says what the schema made of the input. */
 const inputParsed = { kind: "input_parsed", name: null } as const;
 
-/** So many facts are replayed in one turn of the event loop: about a millisecond. */
-const factsPerTurn = 64;
-
 export interface CourseParts extends EndingParts {
   readonly ids: Ids;
   readonly streams: Streams;
   readonly timers: Timers;
-  readonly settle: Settle;
+  readonly settle: () => Promise<void>;
   readonly restGraceMs: number;
   readonly parkGraceMs: number;
   readonly cancelRecorded: () => void;
@@ -87,7 +83,6 @@ export class Course implements CodeHost {
   /** Facts up to this `seq` have been waited for in vain. */
   #givenUpSeq = 0;
   #isReplaying: boolean;
-  #replayed = 0;
   /** The fact that says that the run was last resumed. */
   #resumedSeq: number;
   /** The count of moves with which the run was parked; null where it is not known how it was parked. */
@@ -133,7 +128,7 @@ export class Course implements CodeHost {
   }
 
   async #go(isFirst: boolean): Promise<Outcome> {
-    const { holding, steps } = this.#parts;
+    const { holding, settle, steps } = this.#parts;
     let mayStir = true;
     let movesAtRest = this.#moves;
     if (isFirst) {
@@ -142,7 +137,7 @@ export class Course implements CodeHost {
     }
     while (this.#outcome === null) {
       // Where steps run, what others of them bring in this turn goes along.
-      if (mayStir || this.#moves !== movesAtRest || steps.size() > 0) await this.#settle();
+      if (mayStir || this.#moves !== movesAtRest || steps.size() > 0) await settle();
       movesAtRest = this.#moves;
       holding.assertHeld();
       const next = this.#advance();
@@ -151,12 +146,6 @@ export class Course implements CodeHost {
       mayStir = !(next instanceof Promise);
     }
     return this.#outcome;
-  }
-
-  /** Replay goes from promise to promise; heartbeats and other runs have their turns in between. */
-  #settle(): Promise<void> {
-    const { settle } = this.#parts;
-    return this.#isReplaying && ++this.#replayed % factsPerTurn !== 0 ? settle("promises") : settle();
   }
 
   /** Begins the code, at once where nothing comes before it. */
@@ -455,10 +444,8 @@ export class Course implements CodeHost {
    * something other than its context: so it gets some time, before it is given later facts, or blocked.
    */
   async #awaitAsking(unasked: RunEvent, next: RunEvent | null): Promise<Outcome | null> {
-    const { bell, restGraceMs, log, isReleasing, holding, settle } = this.#parts;
+    const { bell, restGraceMs, log, isReleasing, holding } = this.#parts;
     const moves = this.#moves;
-    await settle();
-    if (this.#moves !== moves) return null;
     const until = { isOver: false };
     const stopTimer = this.#parts.timers.after(restGraceMs, () => {
       until.isOver = true;

@@ -4,7 +4,6 @@ import type { Ids } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
 import { plainPayloads, type Payloads } from "../core/payloads.ts";
 import { beganAnew, presentLife, undoneBefore } from "../core/present-life.ts";
-import type { Settle } from "../core/settle.ts";
 import type { Watch } from "../core/watch.ts";
 import type { HolderTransactions } from "../store/holder-transactions.ts";
 import type { ClaimedRun } from "../store/lease.ts";
@@ -54,7 +53,8 @@ export interface ExecutionDeps extends HoldingParts {
   readonly watch?: Watch | undefined;
   /** What the store can do inside a user's transaction. Default: nothing. */
   readonly transactions?: HolderTransactions | undefined;
-  readonly settle: Settle;
+  /** Resolves when everything that can go on without the outside world has done so. */
+  readonly settle: () => Promise<void>;
   /** How long code that does not ask for what its history holds may take until it does. Default 2,000 ms. */
   readonly restGraceMs?: number;
   /** How long a run stays held after a fact that led the code nowhere, before it is parked. Default 100 ms. */

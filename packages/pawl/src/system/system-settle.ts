@@ -1,14 +1,9 @@
-import type { Settle } from "../core/settle.ts";
-
 /** Taken once: one that a test put in its place, and took away again, would never call back those who wait. */
 const immediate = setImmediate;
-const nextTick = process.nextTick.bind(process);
 let settling: Promise<void> | null = null;
 
-/** All who ask in one turn of the event loop share it. */
-export const systemSettle: Settle = (reach) => {
-  // Ticks come when no promise is left that could go on.
-  if (reach === "promises") return new Promise((resolve) => nextTick(resolve));
+/** Lets everything that is ready to continue do so: promises, then I/O that has already come in. All who ask in one turn share it. */
+export function systemSettle(): Promise<void> {
   settling ??= new Promise((resolve) => {
     immediate(() => {
       settling = null;
@@ -16,4 +11,4 @@ export const systemSettle: Settle = (reach) => {
     });
   });
   return settling;
-};
+}

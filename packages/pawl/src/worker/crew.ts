@@ -5,7 +5,6 @@ import type { LoadMeter } from "../core/load.ts";
 import type { Loop, LoopSeams } from "../core/loop.ts";
 import type { Emit, PawlEvent } from "../core/pawl-event.ts";
 import type { Payloads } from "../core/payloads.ts";
-import type { Settle } from "../core/settle.ts";
 import { pawlVersion } from "../core/version.ts";
 import type { Watch } from "../core/watch.ts";
 import { createExecution, type ExecutionDeps } from "../runtime/execution.ts";
@@ -42,7 +41,8 @@ export interface WorkerDeps extends LoopSeams {
   readonly probe: Probe;
   /** Default: without a codec, up to 1 MiB. */
   readonly payloads?: Payloads;
-  readonly settle: Settle;
+  /** Resolves when whatever could go on has gone on. */
+  readonly settle: () => Promise<void>;
   /** Where it runs, for people. */
   readonly host: string;
   readonly pid: number;

@@ -86,19 +86,3 @@ test("a job without any request runs as long as it likes", async () => {
   expect(await engine.output(id)).toBe(42);
   expect(engine.calls).toEqual(["end"]);
 });
-
-test("code that awaits one turn of the event loop is not waited for, in replay either", async () => {
-  const engine = createEngine();
-  const yielding = workflow({ ...options, name: "yielding" }, async (ctx) => {
-    for (let n = 0; n < 3; n++) {
-      await ctx.step("a", () => n);
-      await readFile(1);
-    }
-    await ctx.sleep("1h");
-    return "done";
-  });
-  const id = await engine.start(yielding);
-  await engine.end(id);
-  expect(await engine.output(id)).toBe("done");
-  expect(engine.log.map(({ message }) => message)).not.toContain(warning);
-});

@@ -19,7 +19,6 @@ import type { ClaimedRun } from "../../src/store/lease.ts";
 import type { Topic } from "../../src/store/message.ts";
 import { plainRun, type RunRecord } from "../../src/store/run-record.ts";
 import type { Store } from "../../src/store/store.ts";
-import { systemSettle } from "../../src/system/system-settle.ts";
 import { createManualClock, type ManualClock } from "../../src/testing/manual-clock.ts";
 
 interface LogLine {
@@ -231,9 +230,9 @@ export function createEngine(options: EngineOptions = {}): Engine {
       timers,
       log: sink,
       probe: options.probe ?? (() => {}),
-      settle(reach) {
+      settle() {
         settles += 1;
-        return reach === "promises" ? systemSettle(reach) : turn();
+        return turn();
       },
       ...options.deps,
     });
