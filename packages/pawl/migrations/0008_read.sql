@@ -1,8 +1,8 @@
 -- Reading. Functions too, since only a function carries its planner settings with it: a plan made while a table was small
 -- would read the table for as long as the connection lasts.
 
--- A run's history, unfenced, in order: up to some bytes and one fact more, so that any line carries it in time. The rest is
--- asked for after that. Their sizes are known without reading them. Index: event_pkey.
+-- A run's history, unfenced, in order: up to some bytes and one fact more, so that any line carries it in time. What comes after
+-- that is not read; a row without a seq says that there is more. Index: event_pkey.
 create function {schema}.load_history_v1(p_shard smallint, p_run uuid, p_after_seq integer)
 returns table (seq integer, kind text, name text, attempt integer, data text, notes text,
                at_ms float8, began_ms float8, due_ms float8, worker_id uuid, format smallint)
@@ -13,26 +13,37 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 #variable_conflict use_column
+declare
+  v_bytes bigint := 0;
 begin
   -- date_part answers a float8, which is exact to the microsecond here; extract a numeric, which took half of the time.
-  return query
-  select e.seq::integer, e.kind::text, e.name, e.attempt, e.data::text, e.notes::text,
-         floor(round(date_part('epoch', e.at) * 1e6) / 1e3),
-         floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3),
-         floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3),
-         e.worker_id, e.format
-    from (select e.*, sum(coalesce(octet_length(e.data::text), 0) + coalesce(octet_length(e.notes::text), 0))
-                        over (order by e.seq rows between unbounded preceding and 1 preceding) as bytes_before
-            from {schema}.event e
-           where e.shard = p_shard and e.run_id = p_run and e.seq > p_after_seq) e
-   where (e.bytes_before >= 8000000) is not true
-   order by e.seq;
+  for seq, kind, name, attempt, data, notes, at_ms, began_ms, due_ms, worker_id, format in
+    select e.seq::integer, e.kind::text, e.name, e.attempt, e.data::text, e.notes::text,
+           floor(round(date_part('epoch', e.at) * 1e6) / 1e3),
+           floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3),
+           floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3),
+           e.worker_id, e.format
+      from {schema}.event e
+     where e.shard = p_shard and e.run_id = p_run and e.seq > p_after_seq
+     order by e.seq
+  loop
+    if v_bytes >= 8000000 then
+      seq := null;
+      data := null;
+      notes := null;
+      return next;
+      exit;
+    end if;
+    return next;
+    v_bytes := v_bytes + coalesce(octet_length(data), 0) + coalesce(octet_length(notes), 0);
+  end loop;
 end
 $$;
 
--- The histories of several runs, in order: up to some bytes of them all and one fact more, so that the last run that is answered may
--- have more, and those after it may have some; place: which of the runs, from 1. For runs that are known to be short: most
--- histories are, and many are loaded at once when many runs wake. Index: event_pkey.
+-- The histories of several runs, in order: up to some bytes of them all and one fact more; place: which of the runs, from 1. What
+-- comes after that is not read; a row without a seq says that there is more of the run in that place, and that there may be of
+-- those behind it. For runs that are known to be short: most histories are, and many are loaded at once when many runs wake.
+-- Index: event_pkey.
 create function {schema}.load_short_histories_v1(p_shard smallint, p_runs uuid[], p_after_seqs integer[])
 returns table (place integer, seq integer, kind text, name text, attempt integer, data text, notes text,
                at_ms float8, began_ms float8, due_ms float8, worker_id uuid, format smallint)
@@ -43,23 +54,34 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 #variable_conflict use_column
+declare
+  v_bytes bigint := 0;
 begin
-  return query
-  select e.place::integer, e.seq::integer, e.kind::text, e.name, e.attempt, e.data::text, e.notes::text,
-         floor(round(date_part('epoch', e.at) * 1e6) / 1e3),
-         floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3),
-         floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3),
-         e.worker_id, e.format
-    from (select p.place, e.*,
-                 sum(coalesce(octet_length(e.data::text), 0) + coalesce(octet_length(e.notes::text), 0))
-                   over (order by p.place, e.seq rows between unbounded preceding and 1 preceding) as bytes_before
-            from unnest(p_runs, p_after_seqs) with ordinality p (run_id, after_seq, place)
-           cross join lateral (
-             select e.* from {schema}.event e
-              where e.shard = p_shard and e.run_id = p.run_id and e.seq > p.after_seq
-             offset 0) e) e
-   where (e.bytes_before >= 4000000) is not true
-   order by e.place, e.seq;
+  for place, seq, kind, name, attempt, data, notes, at_ms, began_ms, due_ms, worker_id, format in
+    select e.place::integer, e.seq::integer, e.kind::text, e.name, e.attempt, e.data::text, e.notes::text,
+           floor(round(date_part('epoch', e.at) * 1e6) / 1e3),
+           floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3),
+           floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3),
+           e.worker_id, e.format
+      from (select p.place, e.*
+              from unnest(p_runs, p_after_seqs) with ordinality p (run_id, after_seq, place)
+             cross join lateral (
+               select e.* from {schema}.event e
+                where e.shard = p_shard and e.run_id = p.run_id and e.seq > p.after_seq
+               offset 0) e
+             order by p.place, e.seq
+            offset 0) e
+  loop
+    if v_bytes >= 4000000 then
+      seq := null;
+      data := null;
+      notes := null;
+      return next;
+      exit;
+    end if;
+    return next;
+    v_bytes := v_bytes + coalesce(octet_length(data), 0) + coalesce(octet_length(notes), 0);
+  end loop;
 end
 $$;
 

@@ -2648,20 +2648,30 @@ create function pawl.load_history_v1(p_shard smallint, p_run uuid, p_after_seq i
  SET enable_bitmapscan TO 'off'
 AS $function$
 #variable_conflict use_column
+declare
+  v_bytes bigint := 0;
 begin
   -- date_part answers a float8, which is exact to the microsecond here; extract a numeric, which took half of the time.
-  return query
-  select e.seq::integer, e.kind::text, e.name, e.attempt, e.data::text, e.notes::text,
-         floor(round(date_part('epoch', e.at) * 1e6) / 1e3),
-         floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3),
-         floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3),
-         e.worker_id, e.format
-    from (select e.*, sum(coalesce(octet_length(e.data::text), 0) + coalesce(octet_length(e.notes::text), 0))
-                        over (order by e.seq rows between unbounded preceding and 1 preceding) as bytes_before
-            from "pawl".event e
-           where e.shard = p_shard and e.run_id = p_run and e.seq > p_after_seq) e
-   where (e.bytes_before >= 8000000) is not true
-   order by e.seq;
+  for seq, kind, name, attempt, data, notes, at_ms, began_ms, due_ms, worker_id, format in
+    select e.seq::integer, e.kind::text, e.name, e.attempt, e.data::text, e.notes::text,
+           floor(round(date_part('epoch', e.at) * 1e6) / 1e3),
+           floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3),
+           floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3),
+           e.worker_id, e.format
+      from "pawl".event e
+     where e.shard = p_shard and e.run_id = p_run and e.seq > p_after_seq
+     order by e.seq
+  loop
+    if v_bytes >= 8000000 then
+      seq := null;
+      data := null;
+      notes := null;
+      return next;
+      exit;
+    end if;
+    return next;
+    v_bytes := v_bytes + coalesce(octet_length(data), 0) + coalesce(octet_length(notes), 0);
+  end loop;
 end
 $function$;
 
@@ -2675,23 +2685,34 @@ create function pawl.load_short_histories_v1(p_shard smallint, p_runs uuid[], p_
  SET enable_bitmapscan TO 'off'
 AS $function$
 #variable_conflict use_column
+declare
+  v_bytes bigint := 0;
 begin
-  return query
-  select e.place::integer, e.seq::integer, e.kind::text, e.name, e.attempt, e.data::text, e.notes::text,
-         floor(round(date_part('epoch', e.at) * 1e6) / 1e3),
-         floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3),
-         floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3),
-         e.worker_id, e.format
-    from (select p.place, e.*,
-                 sum(coalesce(octet_length(e.data::text), 0) + coalesce(octet_length(e.notes::text), 0))
-                   over (order by p.place, e.seq rows between unbounded preceding and 1 preceding) as bytes_before
-            from unnest(p_runs, p_after_seqs) with ordinality p (run_id, after_seq, place)
-           cross join lateral (
-             select e.* from "pawl".event e
-              where e.shard = p_shard and e.run_id = p.run_id and e.seq > p.after_seq
-             offset 0) e) e
-   where (e.bytes_before >= 4000000) is not true
-   order by e.place, e.seq;
+  for place, seq, kind, name, attempt, data, notes, at_ms, began_ms, due_ms, worker_id, format in
+    select e.place::integer, e.seq::integer, e.kind::text, e.name, e.attempt, e.data::text, e.notes::text,
+           floor(round(date_part('epoch', e.at) * 1e6) / 1e3),
+           floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3),
+           floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3),
+           e.worker_id, e.format
+      from (select p.place, e.*
+              from unnest(p_runs, p_after_seqs) with ordinality p (run_id, after_seq, place)
+             cross join lateral (
+               select e.* from "pawl".event e
+                where e.shard = p_shard and e.run_id = p.run_id and e.seq > p.after_seq
+               offset 0) e
+             order by p.place, e.seq
+            offset 0) e
+  loop
+    if v_bytes >= 4000000 then
+      seq := null;
+      data := null;
+      notes := null;
+      return next;
+      exit;
+    end if;
+    return next;
+    v_bytes := v_bytes + coalesce(octet_length(data), 0) + coalesce(octet_length(notes), 0);
+  end loop;
 end
 $function$;
 

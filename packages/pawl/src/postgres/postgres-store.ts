@@ -285,7 +285,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
 
   async function loadLong({ runId, afterSeq }: read.AskedHistory): Promise<read.LoadedHistory> {
     const values = [shardOf(runId), runId, afterSeq];
-    return read.decodeHistory(await database.call<read.EventRow>(read.loadHistory, values));
+    return read.decodeHistory(await database.call<read.HistoryRow>(read.loadHistory, values));
   }
 
   async function one<R extends Row>(statement: Transition, values: readonly unknown[]): Promise<R> {

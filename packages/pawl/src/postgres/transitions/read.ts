@@ -125,7 +125,7 @@ export function decodeChild(row: ChildRow): ChildRecord {
   return { id, request, status, epoch, createdAt, endedAt, error: payloadOf(row.error, row.error_notes) };
 }
 
-export interface EventRow extends Row {
+interface EventRow extends Row {
   readonly seq: number;
   readonly kind: EventKind;
   readonly name: string | null;
@@ -138,6 +138,13 @@ export interface EventRow extends Row {
   readonly worker_id: string | null;
   readonly format: number | null;
 }
+
+/** The last row where there is more: no fact. */
+interface MoreRow extends Row {
+  readonly seq: null;
+}
+
+export type HistoryRow = EventRow | MoreRow;
 
 export interface PatchRow extends Row {
   readonly patch: string;
@@ -264,17 +271,6 @@ export function decodeAttempt(row: AttemptRow): AttemptRecord {
   };
 }
 
-/** What the database cut off has 8,000,000 bytes or more, and 4,000,000 of short ones: a quarter as many characters at least. */
-const leastOfLong = 2_000_000;
-const leastOfShort = 1_000_000;
-
-/** Whether this is perhaps not all that was asked for. */
-function mayHaveMore(rows: readonly EventRow[], least: number): boolean {
-  let characters = 0;
-  for (const { data, notes } of rows) characters += (data?.length ?? 0) + (notes?.length ?? 0);
-  return characters >= least;
-}
-
 /** A history from behind this fact on. */
 export interface AskedHistory {
   readonly runId: RunId;
@@ -293,19 +289,23 @@ export function shortHistoriesValues(shard: number, asked: readonly AskedHistory
   return [shard, column(asked, ({ runId }) => runId), column(asked, ({ afterSeq }) => afterSeq)];
 }
 
-export function decodeHistory(rows: readonly EventRow[]): LoadedHistory {
-  return { events: rows.map(decodeEvent), hasMore: mayHaveMore(rows, leastOfLong) };
+export function decodeHistory(rows: readonly HistoryRow[]): LoadedHistory {
+  const events: RunEvent[] = [];
+  for (const row of rows) if (row.seq !== null) events.push(decodeEvent(row));
+  return { events, hasMore: events.length < rows.length };
 }
 
 export function decodeShortHistories(
   asked: readonly AskedHistory[],
-  rows: readonly (EventRow & { readonly place: number })[],
+  rows: readonly (HistoryRow & { readonly place: number })[],
 ): readonly LoadedHistory[] {
-  const byRun: EventRow[][] = asked.map(() => []);
-  for (const row of rows) byRun[row.place - 1]?.push(row);
-  // Where the answer was cut off, that may be in the last run's history, and nothing is known of those behind it.
-  const firstCutOff = mayHaveMore(rows, leastOfShort) ? (rows.at(-1)?.place ?? 0) - 1 : asked.length;
-  return byRun.map((own, index) => ({ events: own.map(decodeEvent), hasMore: index >= firstCutOff }));
+  const byRun: RunEvent[][] = asked.map(() => []);
+  let firstCutOff = asked.length;
+  for (const row of rows) {
+    if (row.seq === null) firstCutOff = row.place - 1;
+    else byRun[row.place - 1]?.push(decodeEvent(row));
+  }
+  return byRun.map((events, index) => ({ events, hasMore: index >= firstCutOff }));
 }
 
 function decodeEvent(row: EventRow): RunEvent {
