@@ -18,5 +18,7 @@ export default defineConfig({
     maxWorkers: Math.max(2, availableParallelism()),
     testTimeout: 20_000,
     hookTimeout: 60_000,
+    // A machine that does much else stands still for seconds.
+    expect: { poll: { timeout: 15_000 } },
   },
 });

@@ -121,7 +121,8 @@ describe("a connection that breaks", { timeout: 90_000 }, () => {
     await expectOrder(scene);
     expect(await spentAttempts(scene)).toEqual([]);
     console.info(`lost claims: runs done after ms ${JSON.stringify(spreadOf(delays))}`);
-    expect(Math.max(...delays)).toBeLessThan(2 * leaseMs);
+    expect(spreadOf(delays).p50).toBeLessThan(2 * leaseMs);
+    expect(Math.max(...delays)).toBeLessThan(2 * leaseMs + 10_000);
   });
 });
 

@@ -6,7 +6,7 @@ import { chain } from "./workflows.ts";
 describe("one key", { timeout: 60_000 }, () => {
   test("is one run for a thousand callers in three processes at once", async ({ scene }) => {
     const { pool, schema, pawl } = scene;
-    const crew = scene.crew();
+    const crew = scene.crew({ lease: "15s" });
     const [, ...callers] = await Promise.all([crew.hire(), crew.next(), crew.next(), crew.next()]);
 
     for (const key of ["first", "second"]) {

@@ -25,7 +25,7 @@ describe("a worker that is stopped", { timeout: 60_000 }, () => {
   test("lets its steps end and hands its runs over within two seconds", async ({ scene }) => {
     const crew = scene.crew({ lease: "15s" });
     const [leaving, heir] = await Promise.all([crew.hire(), crew.next()]);
-    const runs = await startChains(scene.pawl, 8, { steps: 5, stepMs: 250 });
+    const runs = await startChains(scene.pawl, 8, { steps: 20, stepMs: 250 });
     await eventually(() => countEnds(scene, leaving)).toBeGreaterThan(8);
     await heir.work();
 

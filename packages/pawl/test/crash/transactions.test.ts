@@ -43,7 +43,7 @@ describe("a transaction whose process is killed", { timeout: 60_000 }, () => {
     const crew = scene.crew();
     const [first, second] = await Promise.all([crew.hire(), crew.next()]);
     const buying = hearBuying(first, step);
-    const run = await shop(scene, 2, 300);
+    const run = await shop(scene, 2, 1_200);
     await buying;
     await pause(100);
     await first.kill();
@@ -145,7 +145,7 @@ describe("a transaction whose process is stopped for longer than its lease", { t
     const crew = scene.crew();
     const [zombie, second] = await Promise.all([crew.hire(), crew.next()]);
     const buying = hearBuying(zombie, step);
-    const run = await shop(scene, 2, 600);
+    const run = await shop(scene, 2, 1_200);
     await buying;
     await pause(100);
     zombie.signal("SIGSTOP");

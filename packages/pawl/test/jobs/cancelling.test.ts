@@ -213,7 +213,7 @@ describe.each(places)("terminating in %s", (place) => {
       return "never";
     });
     const run = await pawl.start(slow);
-    await work(pawl, { workflows: [slow], queues: [queue], lease: "300ms" });
+    await work(pawl, { workflows: [slow], queues: [queue], heartbeat: 100 });
     await begun.opened;
     await run.terminate("stuck");
     expect(await pawl.get(run.id)).toMatchObject({ status: "cancelled", workerId: null });

@@ -36,7 +36,7 @@ describe.each(places)("time limits in %s", (place) => {
       return "fine";
     });
     await work(pawl, { workflows: [slow], queues: [queue], lease: "300ms" });
-    const run = await pawl.start(slow, undefined, { expiresIn: 600 });
+    const run = await pawl.start(slow, undefined, { expiresIn: 2_000 });
     await eventually(() => run.status()).toBe("running");
     const { expiresAt } = (await pawl.get(run.id))!;
     await eventually(() => Date.now() > expiresAt!.getTime() + 300).toBe(true);
@@ -71,7 +71,7 @@ describe.each(places)("time limits in %s", (place) => {
       });
     });
     await work(pawl, { workflows: [slow], queues: [queue] });
-    const run = await pawl.start(slow, undefined, { timeout: 500 });
+    const run = await pawl.start(slow, undefined, { timeout: 2_000 });
     await expect(run.result()).rejects.toMatchObject({ code: "RUN_TIMED_OUT" });
     expect(aborted).toBe(true);
     expect(await run.attempts()).toMatchObject([{ outcome: "timed_out", willRetry: false }]);
@@ -79,7 +79,7 @@ describe.each(places)("time limits in %s", (place) => {
 
   test("a run that sleeps past its deadline times out, and is not tried again", async ({ open, queue }) => {
     const pawl = open(place);
-    const sleeper = workflow({ name: "sleeper", version: 1, queue, timeout: 500 }, async (ctx) =>
+    const sleeper = workflow({ name: "sleeper", version: 1, queue, timeout: 2_000 }, async (ctx) =>
       ctx.sleep("1h"),
     );
     await work(pawl, { workflows: [sleeper], queues: [queue] });

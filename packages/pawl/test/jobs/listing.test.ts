@@ -66,15 +66,15 @@ describe.each(places)("lists in %s", (place) => {
     // Ids are made before a run is stored, which takes a while on a busy machine: the gaps are wider than that.
     const pawl = open(place);
     await pawl.start(echo, 1, { queue });
-    await pause(200);
+    await pause(1_000);
     const middle = await pawl.start(echo, 2, { queue });
-    await pause(200);
+    await pause(1_000);
     await pawl.start(echo, 3, { queue });
     const { createdAt } = (await pawl.get(middle.id))!;
-    const soon = new Date(createdAt.getTime() + 100);
+    const soon = new Date(createdAt.getTime() + 500);
     expect(inputs((await pawl.list({ queue, createdBefore: soon })).runs)).toEqual([2, 1]);
     expect(inputs((await pawl.list({ queue, createdAfter: soon })).runs)).toEqual([3]);
-    const early = new Date(createdAt.getTime() - 100);
+    const early = new Date(createdAt.getTime() - 500);
     expect(inputs((await pawl.list({ queue, createdAfter: early, createdBefore: soon })).runs)).toEqual([2]);
   });
 

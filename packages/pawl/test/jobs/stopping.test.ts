@@ -317,7 +317,7 @@ describe("a worker that vanishes", () => {
     await begun.opened;
     await cable.close();
 
-    await work(pawl, { workflows: [job], queues: [queue], lease: "400ms" });
+    await work(pawl, { workflows: [job], queues: [queue], lease: "2s" });
     expect(await run.result()).toBe(2);
     expect(calls).toEqual(["first", "second", "second"]);
     expect(await run.attempts()).toMatchObject([

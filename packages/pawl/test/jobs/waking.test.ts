@@ -108,7 +108,7 @@ describe("an idle worker", () => {
     const at = new Date(Date.now() + 400);
     await (await pawl.start(job, undefined, { at })).result();
     expect(begunAt - at.getTime()).toBeGreaterThanOrEqual(-20);
-    expect(begunAt - at.getTime()).toBeLessThan(2_000);
+    expect(begunAt - at.getTime()).toBeLessThan(15_000);
   });
 
   test("wakes for the second of two late runs too, and for one put between them", async ({ open, queue }) => {
@@ -118,7 +118,7 @@ describe("an idle worker", () => {
       order.push(ms);
     });
     await work(pawl, { workflows: [job], queues: [queue], pollInterval: "1m" });
-    const from = Date.now();
+    const from = Date.now() + 2_000;
     const runs = [];
     for (const ms of [700, 300, 500]) runs.push(await pawl.start(job, ms, { at: new Date(from + ms) }));
     await Promise.all(runs.map((run) => run.result()));

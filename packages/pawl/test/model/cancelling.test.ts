@@ -279,13 +279,13 @@ describe.each(places)("a deadline in %s", (place) => {
     "of %s ends a run that sleeps, as timed out",
     async (whose, { open, queue }) => {
       const heard: string[] = [];
-      const ofWorkflow = whose === "a start" ? {} : { timeout: 1_000 };
+      const ofWorkflow = whose === "a start" ? {} : { timeout: 3_000 };
       const sleeper = workflow({ name: "sleeper", version: 1, queue, ...ofWorkflow }, async (ctx) => {
         await ctx.sleep("1h").catch((error: unknown) => heard.push((error as PawlError).code));
       });
       const pawl = open(place);
       await replay(pawl, queue, [sleeper]);
-      const run = await pawl.start(sleeper, undefined, whose === "a start" ? { timeout: 1_000 } : {});
+      const run = await pawl.start(sleeper, undefined, whose === "a start" ? { timeout: 3_000 } : {});
       await eventually(() => run.status()).toBe("waiting");
       await expect(run.result()).rejects.toMatchObject({ code: "RUN_TIMED_OUT" });
       expect(await run.status()).toBe("timed_out");
@@ -378,7 +378,7 @@ describe.each(places)("a deadline in %s", (place) => {
     );
     const pawl = open(place);
     await replay(pawl, queue, [bad]);
-    const run = await pawl.start(bad, undefined, { timeout: 1_000 });
+    const run = await pawl.start(bad, undefined, { timeout: 3_000 });
     await eventually(() => calls).toBe(1);
     await expect(run.result()).rejects.toMatchObject({ code: "RUN_TIMED_OUT" });
     expect(calls).toBe(1);
@@ -389,7 +389,7 @@ describe.each(places)("a deadline in %s", (place) => {
     const sleeper = workflow({ name: "sleeper", version: 1, queue }, async (ctx) => ctx.waitForSignal("go"));
     const pawl = open(place);
     const first = await replay(pawl, queue, [sleeper]);
-    const run = await pawl.start(sleeper, undefined, { timeout: "2s" });
+    const run = await pawl.start(sleeper, undefined, { timeout: "4s" });
     await eventually(() => run.status()).toBe("waiting");
     const { deadlineAt } = (await pawl.get(run.id))!;
     await first.stop();

@@ -10,8 +10,8 @@ import { systemRandom } from "../../src/system/system-random.ts";
 import { systemTimers } from "../../src/system/system-timers.ts";
 
 const ids = createIds(Date.now, systemRandom);
-/** Two waits for a lock, and room for a busy machine. */
-const soonMs = 2_000;
+/** Two waits for a lock, and room for a busy machine; before a blocked item is given up. */
+const soonMs = 4_500;
 
 let database: TestDatabase;
 let store: PostgresStore;
