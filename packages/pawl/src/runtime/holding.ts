@@ -324,8 +324,15 @@ class RunHolding implements Holding {
   async loadHistory(): Promise<readonly RunEvent[]> {
     const { runId, lastSeq } = this.#claimed;
     const history = await this.#persist(() => this.#parts.store.loadHistory(runId, 0, lastSeq));
+    const loadedTo = history.at(-1)?.seq ?? 0;
+    // Steps whose results are missing would be called again.
+    if (loadedTo < lastSeq)
+      throw new PawlError(
+        "INTERNAL",
+        `Of ${lastSeq} facts, the store has answered those up to ${loadedTo}. Please report this.`,
+      );
     // The history is the truth: a fact numbered as one that is there would be lost.
-    this.#lastSeq = Math.max(this.#lastSeq, history.at(-1)?.seq ?? 0);
+    this.#lastSeq = Math.max(this.#lastSeq, loadedTo);
     this.#bytes += history.reduce((sum, { data }) => sum + bytesOfFact + sizeOf(data), 0);
     return history;
   }

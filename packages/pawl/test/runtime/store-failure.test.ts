@@ -159,6 +159,36 @@ test("what many steps return at once goes to the store in writes of bounded size
   expect(sizes.filter((size) => size > 0).length).toBeLessThan(10);
 });
 
+test("a history whose end is missing is not replayed: nothing is called again", async () => {
+  const engine: Engine = createEngine({ deps: { store: forgetful(() => engine.store) } });
+  const called: string[] = [];
+  const tested = workflow({ ...options, name: "tested" }, async (ctx) => {
+    await ctx.step("a", () => void called.push("a"));
+    await ctx.waitForSignal("go");
+  });
+  const id = await engine.start(tested);
+  await engine.idle();
+  await engine.tell(id, "signal:go");
+  await engine.idle();
+  expect(called).toEqual(["a"]);
+  expect(engine.outcomes).toEqual(["parked", "lost"]);
+  expect(engine.log.map(({ message }) => message)).toContain(
+    "A bug in Pawl stopped the execution: please report it.",
+  );
+});
+
+/** A store that leaves out the newest fact. */
+function forgetful(store: () => Store): Store {
+  return new Proxy<Store>({} as Store, {
+    get:
+      (_, name: keyof Store) =>
+      async (...args: readonly unknown[]): Promise<unknown> => {
+        const answer = await (store()[name] as (...args: readonly unknown[]) => unknown)(...args);
+        return name === "loadHistory" ? (answer as readonly unknown[]).slice(0, -1) : answer;
+      },
+  });
+}
+
 /** A store that notes how much it is given to record. */
 function measured(store: () => Store, sizes: number[]): Store {
   return new Proxy<Store>({} as Store, {
