@@ -86,8 +86,7 @@ const layRuns: Burden = async (url, { backlog }) => {
     await start(client, each, { queue: "done", workflow: "plain" });
     await client.query(`
       with done as (delete from pawl.ready where queue = 'done' returning run_id)
-      update pawl.run set status = 'completed', ended_at = now(), epoch = 1, attempt = 1
-        from done where id = run_id and shard = 0`);
+      insert into pawl.event (shard, run_id, seq, at, kind, attempt) select 0, run_id, 1, now(), 'completed', 1 from done`);
     await client.query("vacuum analyze");
   });
   return async () => {};

@@ -37,7 +37,7 @@ const measure = async (count: number): Promise<Readonly<Record<string, string>>>
   const client = new pg.Client(postgres.url);
   await client.connect();
   const { rows } = await client.query<{ readonly epoch: number }>(
-    "select epoch from pawl.run where id = $1",
+    "select epoch from pawl.runs where id = $1",
     [run.id],
   );
   await client.end();

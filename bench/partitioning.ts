@@ -66,7 +66,7 @@ async function partition(schema: string, table: string, key: string, primaryKey:
   });
   const statements = [
     `create table ${schema}.shape (like ${schema}.${table} including defaults including constraints)`,
-    `drop view ${schema}.runs, ${schema}.steps cascade`,
+    `drop view ${schema}.endings, ${schema}.runs, ${schema}.steps cascade`,
     `drop table ${schema}.${table}`,
     `create table ${schema}.${table} (like ${schema}.shape including all) partition by range (${key})`,
     `drop table ${schema}.shape`,
@@ -84,30 +84,16 @@ async function hasView(schema: string): Promise<boolean> {
   return (await pool.query("select to_regclass($1) as view", [`${schema}.runs`])).rows[0].view !== null;
 }
 
-/** Rows of parts may have the same ctid, so the end of a run must find its row by its id. */
-async function endById(schema: string): Promise<void> {
-  const { rows } = await pool.query<{ sql: string }>(
-    `select pg_get_functiondef('${schema}.finish_runs_v1'::regproc) as sql`,
-  );
-  const sql = rows[0]?.sql ?? "";
-  const changed = sql
-    .replace("select r.place,", "select r.id,")
-    .replace("select r.ctid as place", "select r.id")
-    .replace("where r.ctid = t.place", "where r.id = t.id and r.shard = p_shard and r.id = any (p_runs)");
-  if (changed === sql) throw new Error("finish_runs_v1 has changed: so must this script.");
-  await pool.query(changed);
-}
-
 /** Ended runs of the month before, so that every part has its share. */
 async function fill(schema: string): Promise<void> {
   const spreadMs = Math.floor((days * dayMs) / oldRuns);
   const id = `(lpad(to_hex(${Date.now() - (days - 2) * dayMs} + n::bigint * ${spreadMs}), 12, '0') || '70008000' || lpad(to_hex(n), 12, '0'))::uuid`;
   await pool.query(`
-    insert into ${schema}.run (id, created_at, ended_at, version, priority, depth, shard, workflow, queue, status, input)
-    select ${id}, now(), now(), 1, 0, 0, 0, 'old', 'default', 'completed', '{"orderId":1}' from generate_series(1, ${oldRuns}) n
+    insert into ${schema}.run (id, created_at, version, priority, depth, shard, workflow, queue, input)
+    select ${id}, now(), 1, 0, 0, 0, 'old', 'default', '{"orderId":1}' from generate_series(1, ${oldRuns}) n
      where n * ${spreadMs}::bigint < ${(days - 2) * dayMs};
-    insert into ${schema}.event (shard, run_id, seq, at, kind)
-    select 0, id, 1, now(), 'completed' from ${schema}.run; analyze ${schema}.run; analyze ${schema}.event`);
+    insert into ${schema}.event (shard, run_id, seq, at, kind, attempt)
+    select 0, id, 1, now(), 'completed', 1 from ${schema}.run; analyze ${schema}.run; analyze ${schema}.event`);
 }
 
 /** So many runs at once from start to end, three steps each. */
@@ -143,7 +129,7 @@ async function driveBatch(store: PostgresStore, workerId: string, size: number):
     await Promise.all(leases.map((lease) => store.record({ lease, events: [step], children: [] })));
   }
   for (const { runId } of leases.slice(0, 20)) await store.loadHistory(runId, 0);
-  const end: NewEvent = { seq: 4, kind: "completed", name: null, data: null };
+  const end: NewEvent = { seq: 4, kind: "completed", name: null, attempt: 1, data: null };
   const ended = { parentId: null, children: [], status: "completed", output: data, error: null } as const;
   await Promise.all(leases.map((lease) => store.end({ lease, events: [end], ...ended })));
 }
@@ -231,7 +217,6 @@ const plain = await openStore("plain");
 const parts = await openStore("parts");
 await partition("parts", "run", "id", "id, shard");
 await partition("parts", "event", "run_id", "run_id, seq, shard");
-await endById("parts");
 await pool.query("create extension pg_stat_statements");
 for (const schema of ["plain", "parts"]) await fill(schema);
 const workers = { plain: await registerWorker(plain), parts: await registerWorker(parts) };

@@ -149,9 +149,10 @@ export class Clientele {
       input: Program;
       key: string;
     }>(
-      `select r.id, r.status, p.reason, p.due_at is not null as due, r.input, o.key
+      `select r.id, e.status, p.reason, p.due_at is not null as due, r.input, o.key
          from pawl.run r left join pawl.parked p on p.run_id = r.id join pawl.run o on o.id = coalesce(r.root_id, r.id)
-        where r.status is null or r.status <> 'completed' and r.parent_id is null`,
+         left join pawl.endings e on e.run_id = r.id
+        where e.status is null or e.status <> 'completed' and r.parent_id is null`,
     );
     const runs = rows.filter(({ id, status, reason, due, input, key }) => {
       const known = this.#cases.get(nameOf(key));

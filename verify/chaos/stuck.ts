@@ -5,7 +5,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type pg from "pg";
 import type { Workforce } from "./workforce.ts";
 
-const live = "select id from pawl.run where status is null order by id limit 20";
+const live = "select run_id from pawl.live_runs order by run_id limit 20";
 
 /** What to know of a database in which something does not go on. */
 const questions: Readonly<Record<string, string>> = {

@@ -91,7 +91,7 @@ const holdersCalls: Scene = {
         "select (data #>> '{}')::integer from {schema}.stream where run_id = $1 order by position",
         [run.id],
       ),
-      props.ask<string>("select status from {schema}.run where parent_id = $1", [run.id]),
+      props.ask<string>("select status from {schema}.runs where parent_id = $1", [run.id]),
     ]);
     const facts = await props.factsOf(run.id);
     const isDense = seqs.every((seq, index) => seq === index + 1);

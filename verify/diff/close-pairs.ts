@@ -51,7 +51,7 @@ const park = (wants: readonly Topic[], delayMs: number | null = null): Operation
 };
 
 const end = (runId: string, workerId: string, more: Partial<Ending> = {}): Operation => {
-  const last = { seq: 1, kind: "completed", name: null, data: null } as const;
+  const last = { seq: 1, kind: "completed", name: null, attempt: 1, data: null } as const;
   const ending: Ending = {
     ...writing(runId, workerId, last),
     parentId: runId === child ? run : null,

@@ -106,16 +106,19 @@ function generateEnding(known: Knowledge, lease: Lease): Ending {
   const status = dice.pick(endStatuses);
   const { events, ...recording } = generateRecording(known, lease);
   const seq = Math.max(newestSeq(known, lease.runId), ...events.map((event) => event.seq)) + 1;
-  const last: NewEvent = { seq, kind: status, name: null, data: pickPayload(dice) };
-  const goesOn = status === "completed" && dice.chance(0.5);
+  const isCompleted = status === "completed";
+  const { attempt = 1 } = known.snapshot.lease.find(({ runId }) => runId === lease.runId) ?? {};
+  const data = isCompleted ? null : pickPayload(dice);
+  const last: NewEvent = { seq, kind: status, name: null, attempt, data };
+  const goesOn = isCompleted && dice.chance(0.5);
   return {
     ...recording,
     parentId: known.snapshot.runs.find(({ id }) => id === lease.runId)?.parentId ?? null,
     events: [...events, last],
     status,
     ...(goesOn && { next: generateNext(known) }),
-    output: pickPayload(dice),
-    error: pickPayload(dice),
+    output: isCompleted ? pickPayload(dice) : null,
+    error: isCompleted ? null : pickPayload(dice),
   };
 }
 

@@ -15,7 +15,7 @@ export const heldSnapshot: Scene = {
     await Promise.all([ground.hire({ lease: "15s" }), ground.hire({ lease: "15s" })]);
     const phaseMs = isLong ? 60_000 : 5_000;
     const countEnded = (): Promise<number> =>
-      ground.value("select count(*)::int from pawl.run where status is not null");
+      ground.value("select count(*)::int from pawl.event where kind in ('completed', 'failed')");
     const rateOver = async (ms: number): Promise<number> => {
       const [before, at] = [await countEnded(), performance.now()];
       await pause(ms);

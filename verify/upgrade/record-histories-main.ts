@@ -29,7 +29,10 @@ for (const workflow of workflows.filter(({ name }) => name !== "recorded-child")
   await run.result({ signal: AbortSignal.timeout(20_000) });
   const history: StoredHistory = {
     schema: version,
-    run: await ground.value("select to_json(r) from pawl.run r where id = $1", [run.id]),
+    run: await ground.value(
+      "select to_json(r) from (select r.*, e.output from pawl.run r join pawl.endings e on e.run_id = r.id) r where id = $1",
+      [run.id],
+    ),
     events: await ground.value(
       "select json_agg(to_json(e) order by seq) from pawl.event e where run_id = $1",
       [run.id],

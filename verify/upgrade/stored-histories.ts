@@ -49,17 +49,8 @@ async function replay(
     1,
     ...kept.filter(({ kind }) => kind === "attempt_failed").map((e) => (e.attempt ?? 0) + 1),
   );
-  const live = {
-    ...run,
-    status: null,
-    ended_at: null,
-    output: null,
-    output_notes: null,
-    attempt: null,
-    epoch: null,
-  };
   await ground.pool.query("insert into pawl.run select * from json_populate_record(null::pawl.run, $1)", [
-    JSON.stringify(live),
+    JSON.stringify(run),
   ]);
   await ground.pool.query(
     "insert into pawl.event select * from json_populate_recordset(null::pawl.event, $1)",
@@ -73,14 +64,14 @@ async function replay(
   await ground.until(
     `${file} is replayed`,
     async () =>
-      (await ground.value("select status is not null from pawl.run where id = $1", [
+      (await ground.value("select count(*) > 0 from pawl.endings where run_id = $1", [
         run.id,
       ])) as unknown as boolean,
     20_000,
   );
   const { rows } = await ground.pool.query<{ status: string; output: unknown; events: number }>(
     `select status, output, (select count(*)::int from pawl.event e where e.run_id = r.id) as events
-       from pawl.run r where id = $1`,
+       from pawl.runs r where id = $1`,
     [run.id],
   );
   const [now] = rows;

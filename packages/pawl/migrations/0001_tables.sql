@@ -18,6 +18,7 @@ create domain {schema}.event_kind as text
     'attempt_crashed', 'input_parsed', 'rescheduled', 'undo_began', 'undo_retried', 'undo_completed', 'undo_failed',
     'forked', 'redriven', 'continued', 'completed', 'failed', 'cancelled', 'timed_out', 'expired'));
 
+-- What a run is. How it ended is its last fact, in event: a row as wide as this is not written a second time.
 create table {schema}.run (
   id              uuid        not null,
   parent_id       uuid,
@@ -29,18 +30,14 @@ create table {schema}.run (
   start_at        timestamptz,                     -- not claimable before; null: at once
   expires_at      timestamptz,                     -- ends as expired unless begun by then
   deadline_at     timestamptz,                     -- ends as timed_out by then
-  ended_at        timestamptz,
   version         integer     not null,
   priority        integer     not null,
   depth           integer     not null,
-  epoch           integer,                         -- of its last holder, once it has ended
-  attempt         integer,                         -- its last one, once it has ended
   shard           smallint    not null,
   detached        boolean,                         -- a child that goes on when its parent is stopped or fails
   raw             boolean,                         -- true: its input has not been parsed by its workflow yet
   workflow        text        not null,
   queue           text        not null,
-  status          {schema}.end_status,             -- how it ended; null while it lives
   key             text,
   parent_request  text,
   fifo_key        text,
@@ -50,26 +47,25 @@ create table {schema}.run (
   retry           json,                            -- null: as its workflow says
   input           json,
   input_notes     json,
-  output          json,
-  output_notes    json,
-  error           json,
-  error_notes     json,
-  primary key (id, shard),
-  check ((status is null) = (ended_at is null))
-) with (fillfactor = 85);
+  primary key (id, shard)
+);
 
 -- Serves: cancelling the children of a run, listing them.
 create index run_parent on {schema}.run (parent_id) where parent_id is not null;
 -- Serves: the run at the end of a chain. There is one in each.
 create unique index run_chain on {schema}.run (first_id, shard) where first_id is not null and continued_as is null;
 
--- The runs that ended otherwise than by completing: few, and asked for most.
+-- The runs that ended otherwise than by completing: few, and asked for most. What a redrive goes on from, and why they ended.
 create table {schema}.stopped (
   run_id          uuid        not null,
   ended_at        timestamptz not null,
   shard           smallint    not null,
+  epoch           integer     not null,            -- of its last holder
+  attempt         integer     not null,            -- its last one
   status          {schema}.end_status not null,
   error_code      text        collate "C",
+  error           json,
+  error_notes     json,
   primary key (run_id, shard)
 );
 
@@ -181,7 +177,7 @@ create index parked_reason on {schema}.parked (reason, run_id) where reason <> '
 -- Serves: wake_due.
 create index parked_due on {schema}.parked (shard, due_at) where due_at is not null;
 
--- The append-only history of every run; seq is dense from 1 in each.
+-- The append-only history of every run; seq is dense from 1 in each. A run whose last fact is an end_status has ended so.
 create table {schema}.event (
   run_id          uuid        not null,
   at              timestamptz not null,
@@ -190,11 +186,12 @@ create table {schema}.event (
   worker_id       uuid,
   seq             {schema}.ordinal not null,
   attempt         integer,
+  epoch           integer,                         -- of the holder that completed the run; null: the first
   shard           smallint    not null,
   format          smallint,                        -- what its kind and data mean; null: 1, the first
   kind            {schema}.event_kind not null,
   name            text,
-  data            json,
+  data            json,                            -- of completed: the run's output
   notes           json,
   primary key (run_id, seq, shard)
 );

@@ -2,81 +2,112 @@
 -- A run may be moved meanwhile by a claim or a due timer (parked to ready to lease): the rooms are visited in that order,
 -- so it is met wherever it is. What moves the other way (park) needs the run's row lock, or sets told itself.
 
--- The parents of these runs. Asked for inside, `is not null` would let the planner read all of run_parent.
+-- The parents of these runs; null where none has one. Asked for inside, `is not null` would let the planner read all of run_parent.
 create function {schema}.parents_of_v1(p_shard smallint, p_runs uuid[])
 returns uuid[]
 language plpgsql
 as $$
 begin
-  return array(
-    select c.parent_id
+  return (
+    select array_agg(c.parent_id)
       from (select r.parent_id from {schema}.run r where r.shard = p_shard and r.id = any (p_runs) offset 0) c
      where c.parent_id is not null);
 end
 $$;
 
--- Ends runs that are in no room any more: the run's row, its parent's message, the hint. Answers the live parents to wake.
--- p_epochs, p_attempts: as they were in the room, for a redrive to go on from.
+-- How a run ended, by its last fact; null while it lives. Index: event_pkey, backwards.
+create function {schema}.end_status_v1(p_shard smallint, p_run uuid)
+returns text
+language plpgsql stable
+as $$
+declare
+  v_kind text := (select e.kind from {schema}.event e where e.shard = p_shard and e.run_id = p_run order by e.seq desc limit 1);
+begin
+  return case when v_kind in ('completed', 'failed', 'cancelled', 'timed_out', 'expired') then v_kind end;
+end
+$$;
+
+-- How the runs that have ended did. The view runs says the same of all, with one look less. Index: run_pkey, event_pkey backwards, stopped_pkey.
+create view {schema}.endings as
+select r.id as run_id, e.kind::text as status, e.at as ended_at, coalesce(s.epoch, e.epoch, 1) as epoch,
+       coalesce(s.attempt, e.attempt) as attempt, case when e.kind = 'completed' then e.data end as output,
+       case when e.kind = 'completed' then e.notes end as output_notes, s.error, s.error_notes, r.shard
+  from {schema}.run r
+ cross join lateral (
+   select e.kind, e.at, e.epoch, e.attempt, e.data, e.notes
+     from {schema}.event e
+    where e.shard = r.shard and e.run_id = r.id
+    order by e.seq desc
+    limit 1) e
+  left join lateral (
+    select s.epoch, s.attempt, s.error, s.error_notes
+      from {schema}.stopped s
+     where e.kind <> 'completed' and s.shard = r.shard and s.run_id = r.id
+    offset 0) s on true
+ where e.kind in ('completed', 'failed', 'cancelled', 'timed_out', 'expired');
+
+-- Ends runs that are in no room any more, and have their last fact: what is kept of those that did not complete, their parents'
+-- messages, the hint. Answers the live parents to wake.
+-- p_statuses: null where all have completed; then none of the columns behind it is needed.
+-- p_epochs, p_attempts: as they were in the room, for a redrive to go on from. p_parents: the parents of these runs, or null.
+create function {schema}.finish_runs_v1(
+  p_shard smallint, p_now timestamptz, p_runs uuid[], p_parents uuid[], p_statuses text[], p_epochs integer[],
+  p_attempts integer[], p_errors text[], p_error_notes text[])
+returns uuid[]
+language plpgsql
+as $$
+begin
+  if p_statuses is not null then
+    insert into {schema}.stopped (shard, run_id, ended_at, epoch, attempt, status, error_code, error, error_notes)
+    select p_shard, i.id, p_now, i.epoch, i.attempt, i.status, left(i.error::json ->> 'code', 255), i.error::json,
+           i.error_notes::json
+      from unnest(p_runs, p_statuses, p_epochs, p_attempts, p_errors, p_error_notes)
+           i (id, status, epoch, attempt, error, error_notes)
+     where i.status <> 'completed';
+  end if;
+  perform {schema}.hint_runs_v1('e', p_runs);
+  if p_parents is null then
+    return null;
+  end if;
+  return {schema}.tell_parents_v1(p_shard, p_now, p_runs);
+end
+$$;
+
+-- Tells the live parents of runs that have just ended, unless they end with them. Answers those that it told.
 -- A run that goes on as another one has nothing to tell its parent.
 -- A child that was redriven ends again: its parent hears of that unless it has heard of the earlier end.
-create function {schema}.finish_runs_v1(
-  p_shard smallint, p_now timestamptz, p_runs uuid[], p_epochs integer[], p_attempts integer[], p_statuses text[],
-  p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[])
+create function {schema}.tell_parents_v1(p_shard smallint, p_now timestamptz, p_runs uuid[])
 returns uuid[]
 language plpgsql
 as $$
 declare
-  v_stopped uuid[];
-  v_children uuid[];
   v_parents uuid[];
 begin
-  with target as materialized (
-    select r.place, i.epoch, i.attempt, i.status, i.output, i.output_notes, i.error, i.error_notes
-      from unnest(p_runs, p_epochs, p_attempts, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes)
-           i (id, epoch, attempt, status, output, output_notes, error, error_notes)
+  with told as (
+    insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data, notes)
+    select p_shard, c.parent_id, c.id, p_now, 'child', c.parent_request,
+           {schema}.child_end_v1(c.id, c.first_id, e.status, e.output, e.error),
+           {schema}.child_notes_v1(e.output_notes, e.error_notes)
+      from (select c.id, c.parent_id, c.first_id, c.parent_request
+              from {schema}.run c
+             where c.shard = p_shard and c.id = any (p_runs) and c.continued_as is null
+            offset 0) c
      cross join lateral (
-       select r.ctid as place
-         from {schema}.run r
-        where r.shard = p_shard and r.id = i.id and r.status is null
-       offset 0) r
-  ), done as (
-    update {schema}.run r
-       set status = t.status, output = t.output::json, output_notes = t.output_notes::json,
-           error = t.error::json, error_notes = t.error_notes::json, ended_at = p_now, epoch = t.epoch, attempt = t.attempt
-      from target t
-     where r.ctid = t.place
-    returning r.id, r.status, r.parent_id is not null and r.continued_as is null and r.parent_id <> all (p_runs) as is_child
+       select e.status, e.output, e.output_notes, e.error, e.error_notes
+         from {schema}.endings e
+        where e.shard = p_shard and e.run_id = c.id
+       offset 0) e
+     where c.parent_id is not null and c.parent_id <> all (p_runs)
+       and exists (select 1 from {schema}.run parent
+                    where parent.shard = p_shard and parent.id = c.parent_id
+                      and {schema}.end_status_v1(p_shard, parent.id) is null
+                   offset 0)
+    on conflict (shard, run_id, id) do update
+       set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
+     where inbox.taken_seq is null
+    returning run_id
   )
-  select array_agg(d.id) filter (where d.status <> 'completed'), array_agg(d.id) filter (where d.is_child)
-    into v_stopped, v_children
-    from done d;
-
-  if v_stopped is not null then
-    insert into {schema}.stopped (shard, run_id, ended_at, status, error_code)
-    select p_shard, r.id, p_now, r.status, left(r.error ->> 'code', 255)
-      from {schema}.run r
-     where r.shard = p_shard and r.id = any (v_stopped);
-  end if;
-  if v_children is not null then
-    with told as (
-      insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data, notes)
-      select p_shard, c.parent_id, c.id, p_now, 'child', c.parent_request,
-             {schema}.child_end_v1(c.id, c.first_id, c.status, c.output, c.error),
-             {schema}.child_notes_v1(c.output_notes, c.error_notes)
-        from {schema}.run c
-       where c.shard = p_shard and c.id = any (v_children)
-         and exists (select 1 from {schema}.run parent
-                      where parent.shard = p_shard and parent.id = c.parent_id and parent.status is null
-                     offset 0)
-      on conflict (shard, run_id, id) do update
-         set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
-       where inbox.taken_seq is null
-      returning run_id
-    )
-    select array_agg(distinct t.run_id) into v_parents from told t;
-  end if;
-
-  perform {schema}.hint_runs_v1('e', p_runs);
+  select array_agg(distinct t.run_id) into v_parents from told t;
   return v_parents;
 end
 $$;
@@ -286,8 +317,8 @@ begin
   select array_agg({schema}.cancel_error_v1(f.data) order by array_position(v_ended, f.run_id)) into v_errors from first f;
 
   perform {schema}.wake_runs_v1(p_shard, p_now, {schema}.finish_runs_v1(p_shard, p_now, v_ended,
-    array_fill(0, array[cardinality(v_ended)]), v_attempts,
-    array_fill('cancelled'::text, array[cardinality(v_ended)]), null, null, v_errors, null));
+    {schema}.parents_of_v1(p_shard, v_ended), array_fill('cancelled'::text, array[cardinality(v_ended)]),
+    array_fill(0, array[cardinality(v_ended)]), v_attempts, v_errors, null));
 end
 $$;
 

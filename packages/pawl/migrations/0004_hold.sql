@@ -31,29 +31,60 @@ begin
 end
 $$;
 
+-- Does the same for runs that leave: their leases are deleted, not locked first. Answers what was held, and its attempts.
+-- By the order of the index, which is that of their ids.
+create function {schema}.take_leases_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[],
+                                        out runs uuid[], out attempts integer[])
+language plpgsql
+as $$
+declare
+  v_held uuid[];
+begin
+  -- Most have the first epoch, and so the same.
+  if p_epochs[1] = all (p_epochs) then
+    with gone as (
+      delete from {schema}.lease l
+       where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true and l.epoch = p_epochs[1]
+      returning l.run_id, l.attempt
+    )
+    select array_agg(g.run_id), array_agg(g.attempt) into runs, attempts from gone g;
+    return;
+  end if;
+  v_held := ({schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs)).runs;
+  with gone as (
+    delete from {schema}.lease l where l.shard = p_shard and l.run_id = any (v_held) returning l.run_id, l.attempt
+  )
+  select array_agg(g.run_id), array_agg(g.attempt) into runs, attempts from gone g;
+end
+$$;
+
 -- Appends facts. One whose seq is there already is left as it is: the write is being repeated. Nobody else can be adding it,
 -- since the caller has locked the lease; `on conflict` would write a second WAL record for each fact.
 -- p_lost: runs whose lease is gone; nothing is written for them. Optional columns may be null as a whole.
+-- e_epochs: of the holder, in facts that complete a run. Answers how many it has appended.
 create function {schema}.append_events_v1(
   p_shard smallint, p_now timestamptz, p_worker uuid, p_lost uuid[],
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
-  e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
-returns void
+  e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[], e_epochs integer[] default null)
+returns integer
 language plpgsql
 as $$
+declare
+  v_written integer;
 begin
-  insert into {schema}.event (shard, run_id, seq, at, kind, name, attempt, began_at, due_at, data, notes, worker_id)
-  select p_shard, e.run_id, e.seq, p_now, e.kind, e.name, e.attempt, to_timestamp(e.began_ms / 1000.0),
+  insert into {schema}.event (shard, run_id, seq, at, kind, name, attempt, epoch, began_at, due_at, data, notes, worker_id)
+  select p_shard, e.run_id, e.seq, p_now, e.kind, e.name, e.attempt, e.epoch, to_timestamp(e.began_ms / 1000.0),
          coalesce(date_trunc('milliseconds', p_now + e.delay_ms * interval '1 millisecond' + interval '999 microseconds'),
                   to_timestamp(e.due_ms / 1000.0)),
          e.data::json, e.notes::json,
          case when e.kind in ('completed', 'failed', 'cancelled', 'timed_out', 'attempt_failed') then p_worker end
-    from unnest(e_runs, e_seqs, e_kinds, e_names, e_attempts, e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes)
-         e (run_id, seq, kind, name, attempt, began_ms, delay_ms, due_ms, data, notes)
+    from unnest(e_runs, e_seqs, e_kinds, e_names, e_attempts, e_epochs, e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes)
+         e (run_id, seq, kind, name, attempt, epoch, began_ms, delay_ms, due_ms, data, notes)
    where (p_lost is null or e.run_id <> all (p_lost))
      and not exists (select 1 from {schema}.event h
                       where h.shard = p_shard and h.run_id = e.run_id and h.seq = e.seq
                      offset 0);
+  get diagnostics v_written = row_count;
 
   -- Asked as `is null`, the planner may look through all that is unread, for each message taken.
   if e_takes is not null then
@@ -72,10 +103,11 @@ begin
       perform {schema}.answer_updates_v1(p_shard, p_lost, e_runs, e_seqs, e_kinds, e_takes);
     end if;
   end if;
+  return v_written;
 end
 $$;
 
--- The runs of p_runs that are not in p_held; null if all are.
+-- The runs of p_runs that are not in p_held, where null is none; null if all are.
 create function {schema}.lost_runs_v1(p_runs uuid[], p_held uuid[])
 returns uuid[]
 language plpgsql immutable
@@ -360,48 +392,52 @@ begin
 end
 $$;
 
--- Ends held runs: facts, result, the parent's message and wake-up, a cancel for the children of what was stopped or failed;
--- p_next: the runs that go on from them, see continue_runs_v1. p_parents: the parents of these runs.
+-- Ends held runs: facts, the parent's message and wake-up, a cancel for the children of what was stopped or failed;
+-- p_next: the runs that go on from them, see continue_runs_v1. p_parents: the parents of these runs, or null.
+-- p_statuses: null where all have completed. The fact that says so carries the output, and is all that is written for one that has
+-- no parent: its lease is what others wait for who want to know whether it lives.
 -- Answers the runs that were not ended, for their lease is lost. Fails with 40001 if it must be tried again.
--- Locks: run rows of these runs, their parents and stopped children, then lease rows of all of them, each in id order.
+-- Locks: where there are parents, children to be stopped or runs to go on: run rows of these runs and of those, in id order, and the
+-- lease rows of all of them; then those of these runs, each in id order.
 -- Index: run_pkey, run_parent, lease_pkey, event_pkey.
 create function {schema}.end_runs_v1(
-  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_statuses text[],
-  p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[], p_children json, p_written json,
-  p_next json, p_parents uuid[],
+  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_statuses text[], p_errors text[], p_error_notes text[],
+  p_children json, p_written json, p_next json, p_parents uuid[],
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
-  e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
+  e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[], e_epochs integer[])
 returns table (run_id uuid)
 language plpgsql
 set search_path = pg_catalog
 set lock_timeout = '250ms'
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 #variable_conflict use_column
 declare
-  v_parents uuid[] := p_parents;
   v_children uuid[];
   v_locked uuid[];
-  v_held uuid[];
-  v_lost uuid[];
   v_gone uuid[];
   v_attempts integer[];
+  v_lost uuid[];
+  v_wake uuid[];
   v_next uuid[];
   v_now timestamptz;
 begin
-  v_children := {schema}.stopped_children_v1(p_shard, p_runs, p_statuses);
-  v_locked := p_runs || v_parents || v_children;
-  perform 1 from (select 1 from {schema}.run r
-                   where r.shard = p_shard and r.id = any (v_locked)
-                   order by r.id for no key update) r;
-  if cardinality(v_locked) > cardinality(p_runs) then
-    perform 1 from (select 1 from {schema}.lease l
-                     where l.shard = p_shard and l.run_id = any (v_locked)
-                     order by l.run_id for update) l;
+  if p_statuses is not null or p_parents is not null or p_next is not null then
+    v_children := {schema}.stopped_children_v1(p_shard, p_runs, p_statuses);
+    v_locked := p_runs || p_parents || v_children;
+    perform 1 from (select 1 from {schema}.run r
+                     where r.shard = p_shard and r.id = any (v_locked)
+                     order by r.id for no key update) r;
+    if cardinality(v_locked) > cardinality(p_runs) then
+      perform 1 from (select 1 from {schema}.lease l
+                       where l.shard = p_shard and l.run_id = any (v_locked)
+                       order by l.run_id for update) l;
+    end if;
   end if;
-  v_held := ({schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs)).runs;
-  v_lost := {schema}.lost_runs_v1(p_runs, v_held);
+  select t.runs, t.attempts into v_gone, v_attempts from {schema}.take_leases_v1(p_shard, p_worker, p_runs, p_epochs) t;
+  v_lost := {schema}.lost_runs_v1(p_runs, v_gone);
   v_now := {clock};
   -- An earlier write of this holder, its answer lost, may have added children while we waited for the lease.
   if v_children is not null
@@ -410,8 +446,17 @@ begin
     raise exception 'children were added meanwhile' using errcode = 'serialization_failure';
   end if;
 
-  perform {schema}.append_events_v1(p_shard, v_now, p_worker, v_lost, e_runs, e_seqs, e_kinds, e_names, e_attempts,
-                                    e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_takes);
+  -- The fact that says how a run ended is its last, also where an earlier write of its holder has the number which that was given.
+  if {schema}.append_events_v1(p_shard, v_now, p_worker, v_lost, e_runs, e_seqs, e_kinds, e_names, e_attempts,
+                               e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_takes, e_epochs) < cardinality(e_runs) then
+    insert into {schema}.event (shard, run_id, seq, at, kind, attempt, epoch, began_at, data, notes, worker_id)
+    select p_shard, e.run_id, {schema}.newest_seq_v1(p_shard, e.run_id) + 1, v_now, e.kind, e.attempt, e.epoch,
+           to_timestamp(e.began_ms / 1000.0), e.data::json, e.notes::json, case when e.kind <> 'expired' then p_worker end
+      from unnest(e_runs, e_kinds, e_attempts, e_epochs, e_began_ms, e_data, e_notes)
+           e (run_id, kind, attempt, epoch, began_ms, data, notes)
+     where e.kind in ('completed', 'failed', 'cancelled', 'timed_out', 'expired') and e.run_id = any (v_gone)
+       and {schema}.end_status_v1(p_shard, e.run_id) is null;
+  end if;
   if p_children is not null then
     perform {schema}.put_children_v1(p_shard, v_now, p_children, v_lost);
     v_children := {schema}.stopped_children_v1(p_shard, p_runs, p_statuses);
@@ -419,35 +464,28 @@ begin
   if p_written is not null then
     perform {schema}.write_streams_v1(p_shard, v_now, p_written, v_lost);
   end if;
-  with gone as (
-    delete from {schema}.lease l where l.shard = p_shard and l.run_id = any (v_held) returning l.run_id, l.attempt
-  )
-  select array_agg(g.run_id), array_agg(g.attempt) into v_gone, v_attempts from gone g;
   if p_next is not null then
     v_next := {schema}.continue_runs_v1(p_shard, v_now, p_next, v_lost);
   end if;
 
   -- Most often all are ended, and were found in the order in which they are named.
-  if v_gone = p_runs then
-    v_parents := {schema}.finish_runs_v1(p_shard, v_now, p_runs, p_epochs, v_attempts, p_statuses, p_outputs, p_output_notes,
-                                         p_errors, p_error_notes);
+  if p_statuses is null or v_gone = p_runs then
+    v_wake := {schema}.finish_runs_v1(p_shard, v_now, v_gone, p_parents, p_statuses, p_epochs, v_attempts, p_errors, p_error_notes);
   else
-    v_parents := (
-      select {schema}.finish_runs_v1(p_shard, v_now, array_agg(i.id), array_agg(i.epoch),
-                                     array_agg(v_attempts[array_position(v_gone, i.id)]),
-                                     array_agg(i.status), array_agg(i.output), array_agg(i.output_notes),
-                                     array_agg(i.error), array_agg(i.error_notes))
-        from unnest(p_runs, p_epochs, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes)
-             i (id, epoch, status, output, output_notes, error, error_notes)
+    v_wake := (
+      select {schema}.finish_runs_v1(p_shard, v_now, array_agg(i.id), p_parents, array_agg(i.status), array_agg(i.epoch),
+                                     array_agg(v_attempts[array_position(v_gone, i.id)]), array_agg(i.error),
+                                     array_agg(i.error_notes))
+        from unnest(p_runs, p_epochs, p_statuses, p_errors, p_error_notes) i (id, epoch, status, error, error_notes)
        where i.id = any (v_gone)
       having count(*) > 0);
   end if;
 
   if v_children is not null then
-    v_parents := v_parents || {schema}.cancel_children_v1(p_shard, v_now, v_children, v_held);
+    v_wake := v_wake || {schema}.cancel_children_v1(p_shard, v_now, v_children, v_gone);
   end if;
-  if v_parents is not null or v_next is not null then
-    perform {schema}.wake_runs_v1(p_shard, v_now, v_parents || v_next);
+  if v_wake is not null or v_next is not null then
+    perform {schema}.wake_runs_v1(p_shard, v_now, v_wake || v_next);
   end if;
 
   if v_lost is not null then
@@ -481,7 +519,8 @@ begin
     insert into {schema}.inbox (shard, run_id, id, sent_at, topic, data)
     select p_shard, c.id, {schema}.cancel_from_parent_v1(c.id, c.parent_id), p_now, 'cancel', '{"reason":"parent"}'::json
       from {schema}.run c
-     where c.shard = p_shard and c.id = any (p_children) and (c.parent_id = any (p_parents)) is true and c.status is null
+     where c.shard = p_shard and c.id = any (p_children) and (c.parent_id = any (p_parents)) is true
+       and {schema}.end_status_v1(p_shard, c.id) is null
     on conflict (shard, run_id, id) do update set sent_at = excluded.sent_at, taken_seq = null
     returning run_id
   )
@@ -496,7 +535,7 @@ returns uuid[]
 language plpgsql
 as $$
 begin
-  if not p_statuses && '{cancelled,timed_out,failed}' then
+  if (p_statuses && '{cancelled,timed_out,failed}') is not true then
     return null;
   end if;
   return array(
@@ -505,9 +544,9 @@ begin
      cross join lateral (
        select c.id
          from {schema}.run c
-        where c.shard = p_shard and c.parent_id = i.id and c.status is null and c.detached is not true
+        where c.shard = p_shard and c.parent_id = i.id and c.detached is not true
        offset 0) c
-     where i.status in ('cancelled', 'timed_out', 'failed'));
+     where {schema}.end_status_v1(p_shard, c.id) is null and i.status in ('cancelled', 'timed_out', 'failed'));
 end
 $$;
 

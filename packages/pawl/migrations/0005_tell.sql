@@ -34,7 +34,7 @@ begin
      cross join lateral (
        select r.first_id
          from {schema}.run r
-        where r.shard = p_shard and r.id = m.run_id and r.status is null
+        where r.shard = p_shard and r.id = m.run_id and {schema}.end_status_v1(p_shard, r.id) is null
        offset 0) r
      order by m.place
     on conflict do nothing
@@ -59,7 +59,8 @@ begin
        where r.shard = p_shard and r.id = m.run_id
       offset 0) r on true;
 
-  v_wake := array(select r.id from {schema}.run r where r.shard = p_shard and r.id = any (p_runs) and r.status is null);
+  v_wake := array(select r.id from {schema}.run r
+                   where r.shard = p_shard and r.id = any (p_runs) and {schema}.end_status_v1(p_shard, r.id) is null);
   if v_wake <> '{}' then
     perform {schema}.wake_runs_v1(p_shard, v_now, v_wake);
   end if;
@@ -82,14 +83,14 @@ declare
   v_first uuid;
   v_next uuid;
 begin
-  select r.status, r.first_id, r.continued_as into v_status, v_first, v_next
+  select {schema}.end_status_v1(p_shard, r.id), r.first_id, r.continued_as into v_status, v_first, v_next
     from {schema}.run r where r.shard = p_shard and r.id = v_run;
   if not found then
     return 'missing';
   end if;
   if v_next is not null then
     v_first := coalesce(v_first, p_run);
-    select r.id, r.status into v_run, v_status
+    select r.id, {schema}.end_status_v1(p_shard, r.id) into v_run, v_status
       from {schema}.run r where r.shard = p_shard and r.first_id = v_first and r.continued_as is null;
   end if;
   if v_status is not null then
@@ -126,7 +127,8 @@ begin
   perform 1 from (select 1 from {schema}.run r
                    where r.shard = p_shard and r.id = any (v_locked)
                    order by r.id for no key update) r;
-  v_wake := array(select r.id from {schema}.run r where r.shard = p_shard and r.id = any (p_runs) and r.status is null)
+  v_wake := array(select r.id from {schema}.run r
+                   where r.shard = p_shard and r.id = any (p_runs) and {schema}.end_status_v1(p_shard, r.id) is null)
          || {schema}.forward_messages_v1(p_shard, p_runs, v_locked);
   if v_wake <> '{}' then
     perform {schema}.wake_runs_v1(p_shard, {clock}, v_wake);

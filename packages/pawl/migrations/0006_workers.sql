@@ -424,8 +424,9 @@ begin
   perform {schema}.return_leases_v1(p_shard, p_now, v_runs);
   if v_failed is not null then
     v_statuses := array_fill('failed'::text, array[cardinality(v_failed)]);
-    perform {schema}.wake_runs_v1(p_shard, p_now, {schema}.finish_runs_v1(p_shard, p_now, v_failed, v_epochs, v_attempts,
-      v_statuses, null, null, array_fill(v_error, array[cardinality(v_failed)]), null));
+    perform {schema}.wake_runs_v1(p_shard, p_now, {schema}.finish_runs_v1(p_shard, p_now, v_failed,
+      {schema}.parents_of_v1(p_shard, v_failed), v_statuses, v_epochs, v_attempts,
+      array_fill(v_error, array[cardinality(v_failed)]), null));
     -- Their children are told as in a caller's own transaction: those that somebody is working on hear of it by the hint.
     v_children := {schema}.cancel_children_v1(p_shard, p_now, {schema}.stopped_children_v1(p_shard, v_failed, v_statuses), v_failed);
     if v_children is not null then
@@ -472,8 +473,8 @@ begin
   select array_agg(e.run_id), array_agg(e.epoch), array_agg(e.attempt), array_agg(e.status)
     into v_expired, v_epochs, v_attempts, v_statuses from ended e;
   if v_expired is not null then
-    perform {schema}.wake_runs_v1(p_shard, p_now, {schema}.finish_runs_v1(p_shard, p_now, v_expired, v_epochs, v_attempts,
-      v_statuses, null, null, null, null));
+    perform {schema}.wake_runs_v1(p_shard, p_now, {schema}.finish_runs_v1(p_shard, p_now, v_expired,
+      {schema}.parents_of_v1(p_shard, v_expired), v_statuses, v_epochs, v_attempts, null, null));
   end if;
   return coalesce(cardinality(v_expired), 0);
 end

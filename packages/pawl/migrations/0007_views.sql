@@ -2,7 +2,7 @@
 -- Rooms are looked up run by run: joined, they are read as a whole for each page of a list when the statistics are missing.
 create view {schema}.runs as
 select r.id, r.workflow, r.version, r.queue, r.priority,
-       case when r.status is not null then r.status
+       case when e.status is not null then e.status
             when l.run_id is not null then 'running'
             when y.run_id is not null then 'pending'
             when p.reason = 'delayed' then 'pending'
@@ -10,32 +10,46 @@ select r.id, r.workflow, r.version, r.queue, r.priority,
             else p.reason end as status,
        r.key, r.tags, r.parent_id, coalesce(r.root_id, r.id) as root_id, r.depth, r.forked_from,
        coalesce(r.first_id, r.id) as first_id, r.continued_as,
-       coalesce(l.epoch, y.epoch, p.epoch, r.epoch) as epoch,
+       coalesce(l.epoch, y.epoch, p.epoch, s.epoch, e.epoch, 1) as epoch,
        coalesce(l.last_seq, y.last_seq, p.last_seq) as last_seq,
-       coalesce(l.attempt, y.attempt, p.attempt, r.attempt) as attempt,
+       coalesce(l.attempt, y.attempt, p.attempt, s.attempt, e.attempt) as attempt,
        coalesce(l.failures, y.failures, p.failures) as failures,
        coalesce(l.crashes, y.crashes, p.crashes) as crashes,
        l.worker_id, w.host, w.pid, l.claimed_at, l.began_at, p.reason::text as park_reason, p.due_at, p.wants,
        r.created_at, r.start_at, r.expires_at, r.deadline_at,
-       coalesce(r.ended_at, l.claimed_at, y.ready_at, p.parked_at) as moved_at,
-       r.ended_at, r.ended_at - r.created_at as duration,
-       r.error ->> 'code' as error_code, r.error ->> 'message' as error_message,
-       r.input, r.input_notes, r.output, r.output_notes, r.error, r.error_notes, r.retry, r.shard
+       coalesce(e.ended_at, l.claimed_at, y.ready_at, p.parked_at) as moved_at,
+       e.ended_at, e.ended_at - r.created_at as duration,
+       s.error ->> 'code' as error_code, s.error ->> 'message' as error_message,
+       r.input, r.input_notes, case when e.status = 'completed' then e.data end as output,
+       case when e.status = 'completed' then e.notes end as output_notes, s.error, s.error_notes, r.retry, r.shard
   from {schema}.run r
+  left join lateral (
+    select e.kind::text as status, e.at as ended_at, e.epoch, e.attempt, e.data, e.notes
+      from (select e.kind, e.at, e.epoch, e.attempt, e.data, e.notes
+              from {schema}.event e
+             where e.shard = r.shard and e.run_id = r.id
+             order by e.seq desc
+             limit 1) e
+     where e.kind in ('completed', 'failed', 'cancelled', 'timed_out', 'expired')) e on true
+  left join lateral (
+    select s.epoch, s.attempt, s.error, s.error_notes
+      from {schema}.stopped s
+     where e.status <> 'completed' and s.shard = r.shard and s.run_id = r.id
+    offset 0) s on true
   left join lateral (
     select y.run_id, y.epoch, y.last_seq, y.attempt, y.failures, y.crashes, y.ready_at
       from {schema}.ready y
-     where r.status is null and y.shard = r.shard and y.run_id = r.id
+     where e.status is null and y.shard = r.shard and y.run_id = r.id
     offset 0) y on true
   left join lateral (
     select l.run_id, l.epoch, l.last_seq, l.attempt, l.failures, l.crashes, l.worker_id, l.claimed_at, l.began_at
       from {schema}.lease l
-     where r.status is null and l.shard = r.shard and l.run_id = r.id
+     where e.status is null and l.shard = r.shard and l.run_id = r.id
     offset 0) l on true
   left join lateral (
     select p.run_id, p.epoch, p.last_seq, p.attempt, p.failures, p.crashes, p.reason, p.due_at, p.wants, p.parked_at
       from {schema}.parked p
-     where r.status is null and p.shard = r.shard and p.run_id = r.id
+     where e.status is null and p.shard = r.shard and p.run_id = r.id
     offset 0) p on true
   left join lateral (
     select w.host, w.pid from {schema}.worker w where w.id = l.worker_id offset 0) w on true;
@@ -239,7 +253,7 @@ create view {schema}.timers as
 select e.run_id, e.seq::integer as seq, e.name, case when {schema}.is_timeout_v1(e.name) then 'timeout' else 'sleep' end as kind,
        e.at as set_at, e.due_at as fire_at,
        case when a.kind = 'timer_fired' then 'fired'
-            when a.kind is not null or r.status is not null then 'void'
+            when a.kind is not null or d.status is not null then 'void'
             else 'set' end as status,
        case when a.kind = 'timer_fired' then a.at end as fired_at,
        e.shard
@@ -252,7 +266,7 @@ select e.run_id, e.seq::integer as seq, e.name, case when {schema}.is_timeout_v1
      order by a.seq
      limit 1) a on true
   left join lateral (
-    select r.status from {schema}.run r where r.shard = e.shard and r.id = e.run_id offset 0) r on true
+    select d.status from {schema}.endings d where d.shard = e.shard and d.run_id = e.run_id offset 0) d on true
  where e.kind = 'timer_set';
 
 -- What parked runs wait for: one row for each thing that would let one go on.
@@ -284,18 +298,19 @@ select p.run_id, r.workflow, r.version, r.queue, c.kind, c.name, c.child_id, p.p
    select 'child'::text as kind, k.workflow as name, k.id as child_id
      from (select k.id, k.workflow
              from {schema}.run k
-            where k.parent_id = p.run_id and k.shard = p.shard and k.status is null
+            where k.parent_id = p.run_id and k.shard = p.shard
+              and not exists (select 1 from {schema}.endings d where d.shard = k.shard and d.run_id = k.id offset 0)
            offset 0) k
     where p.reason = 'waiting' and 'child' = any (p.wants)) c;
 
 -- Runs that failed, and can be redriven. Index: stopped_status by status and age, stopped_pkey, run_pkey, event_pkey.
 create view {schema}.dead_letters as
-select s.run_id, r.workflow, r.version, r.queue, r.key, r.tags, s.error_code, r.error ->> 'message' as error_message,
-       r.attempt as attempts, r.created_at, s.ended_at as failed_at, e.worker_id, w.host, w.pid,
-       r.input, r.input_notes, r.error, r.error_notes, s.shard
+select s.run_id, r.workflow, r.version, r.queue, r.key, r.tags, s.error_code, s.error ->> 'message' as error_message,
+       s.attempt as attempts, r.created_at, s.ended_at as failed_at, e.worker_id, w.host, w.pid,
+       r.input, r.input_notes, s.error, s.error_notes, s.shard
   from {schema}.stopped s
  cross join lateral (
-   select r.workflow, r.version, r.queue, r.key, r.tags, r.attempt, r.created_at, r.input, r.input_notes, r.error, r.error_notes
+   select r.workflow, r.version, r.queue, r.key, r.tags, r.created_at, r.input, r.input_notes
      from {schema}.run r
     where r.shard = s.shard and r.id = s.run_id
    offset 0) r
@@ -388,7 +403,7 @@ declare
   v_steps text;
 begin
   select r.* into v_run from {schema}.run r where r.id = why.run;
-  if v_run.id is null or v_run.status is not null then
+  if v_run.id is null or {schema}.end_status_v1(v_run.shard, v_run.id) is not null then
     return null;
   end if;
 
@@ -454,7 +469,8 @@ begin
                           union all
                          (select 'child ' || k.workflow || ' ' || k.id
                             from {schema}.run k
-                           where k.parent_id = v_run.id and k.shard = v_run.shard and k.status is null
+                           where k.parent_id = v_run.id and k.shard = v_run.shard
+                             and {schema}.end_status_v1(k.shard, k.id) is null
                              and 'child' = any (v_parked.wants)
                            limit 3)
                           union all

@@ -2,7 +2,8 @@
 -- would read the table for as long as the connection lasts.
 
 -- A run's history, unfenced, in order: up to some bytes and one fact more, so that any line carries it in time. What comes after
--- that is not read; a row without a seq says that there is more. Index: event_pkey.
+-- that is not read; a row without a seq says that there is more. The output is the run's, and no part of its history.
+-- Index: event_pkey.
 create function {schema}.load_history_v1(p_shard smallint, p_run uuid, p_after_seq integer)
 returns table (seq integer, kind text, name text, attempt integer, data text, notes text,
                at_ms float8, began_ms float8, due_ms float8, worker_id uuid, format smallint)
@@ -18,7 +19,8 @@ declare
 begin
   -- date_part answers a float8, which is exact to the microsecond here; extract a numeric, which took half of the time.
   for seq, kind, name, attempt, data, notes, at_ms, began_ms, due_ms, worker_id, format in
-    select e.seq::integer, e.kind::text, e.name, e.attempt, e.data::text, e.notes::text,
+    select e.seq::integer, e.kind::text, e.name, e.attempt, case when e.kind <> 'completed' then e.data::text end,
+           case when e.kind <> 'completed' then e.notes::text end,
            floor(round(date_part('epoch', e.at) * 1e6) / 1e3),
            floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3),
            floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3),
@@ -58,7 +60,8 @@ declare
   v_bytes bigint := 0;
 begin
   for place, seq, kind, name, attempt, data, notes, at_ms, began_ms, due_ms, worker_id, format in
-    select e.place::integer, e.seq::integer, e.kind::text, e.name, e.attempt, e.data::text, e.notes::text,
+    select e.place::integer, e.seq::integer, e.kind::text, e.name, e.attempt, case when e.kind <> 'completed' then e.data::text end,
+           case when e.kind <> 'completed' then e.notes::text end,
            floor(round(date_part('epoch', e.at) * 1e6) / 1e3),
            floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3),
            floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3),
@@ -86,7 +89,7 @@ end
 $$;
 
 -- How runs ended, for those who wait; status is null while one lives. chain_end: of a run that went on as another, the one at
--- the end of its chain. Index: run_pkey, run_chain.
+-- the end of its chain. Index: run_pkey, event_pkey, stopped_pkey, run_chain.
 create function {schema}.read_ends_v1(p_shard smallint, p_runs uuid[])
 returns table (id uuid, status text, output text, output_notes text, error text, error_notes text, chain_end uuid)
 language plpgsql stable
@@ -97,9 +100,14 @@ as $$
 #variable_conflict use_column
 begin
   return query
-  select r.id, r.status::text, r.output::text, r.output_notes::text, r.error::text, r.error_notes::text,
+  select r.id, e.status, e.output::text, e.output_notes::text, e.error::text, e.error_notes::text,
          case when r.continued_as is not null then {schema}.chain_end_v1(p_shard, coalesce(r.first_id, r.id)) end
     from {schema}.run r
+    left join lateral (
+      select e.status, e.output, e.output_notes, e.error, e.error_notes
+        from {schema}.endings e
+       where e.shard = p_shard and e.run_id = r.id
+      offset 0) e on true
    where r.shard = p_shard and r.id = any (p_runs);
 end
 $$;

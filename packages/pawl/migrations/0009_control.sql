@@ -32,7 +32,7 @@ begin
                    where r.shard = p_shard and r.id = any (v_locked)
                    order by r.id for no key update) r;
   v_now := {clock};
-  select r.status into v_status from {schema}.run r where r.shard = p_shard and r.id = p_run;
+  select {schema}.end_status_v1(p_shard, r.id) into v_status from {schema}.run r where r.shard = p_shard and r.id = p_run;
   if not found then
     return 'missing';
   end if;
@@ -66,8 +66,8 @@ begin
   values (p_shard, p_run, v_seq + 1, v_now, 'cancel_requested', null, null, null, p_data::json, p_notes::json),
          (p_shard, p_run, v_seq + 2, v_now, 'cancelled', case when v_began_at is not null then v_attempt end, v_began_at,
           case when v_began_at is not null then v_worker end, null, null);
-  v_wake := {schema}.finish_runs_v1(p_shard, v_now, array[p_run], array[v_epoch], array[v_attempt], '{cancelled}',
-                                    null, null, array[{schema}.cancel_error_v1(p_data::json)], null)
+  v_wake := {schema}.finish_runs_v1(p_shard, v_now, array[p_run], {schema}.parents_of_v1(p_shard, array[p_run]), '{cancelled}',
+                                    array[v_epoch], array[v_attempt], array[{schema}.cancel_error_v1(p_data::json)], null)
          || {schema}.cancel_children_v1(p_shard, v_now, v_children, array[p_run]);
   perform {schema}.wake_runs_v1(p_shard, v_now, v_wake);
   if v_worker is not null then
@@ -103,22 +103,24 @@ begin
   v_now := {clock};
   return query
   select i.id, case when r.id is null then 'missing'
-                    when r.status is null then 'live'
-                    when r.status = 'completed' and (not p_fresh or r.continued_as is not null) then 'completed'
-                    when floor(extract(epoch from r.ended_at) * 1000)::float8 <> i.ended_ms then 'live'
+                    when e.status is null then 'live'
+                    when e.status = 'completed' and (not p_fresh or r.continued_as is not null) then 'completed'
+                    when floor(extract(epoch from e.ended_at) * 1000)::float8 <> i.ended_ms then 'live'
                     else 'redriven' end
     from (select distinct on (i.id) i.id, i.ended_ms from unnest(p_runs, p_ended_ms) i (id, ended_ms)) i
     left join lateral (
-      select r.id, r.status, r.ended_at, r.continued_as
-        from {schema}.run r where r.shard = p_shard and r.id = i.id offset 0) r on true;
+      select r.id, r.continued_as from {schema}.run r where r.shard = p_shard and r.id = i.id offset 0) r on true
+    left join lateral (
+      select e.status, e.ended_at from {schema}.endings e where e.shard = p_shard and e.run_id = i.id offset 0) e on true;
   v_redriven := array(
     select distinct r.id
       from unnest(p_runs, p_ended_ms) i (id, ended_ms)
      cross join lateral (
-       select r.id, r.status, r.ended_at, r.continued_as
-         from {schema}.run r where r.shard = p_shard and r.id = i.id offset 0) r
-     where (p_fresh and r.status is not null and r.continued_as is null or r.status <> 'completed')
-       and (floor(extract(epoch from r.ended_at) * 1000)::float8 <> i.ended_ms) is not true);
+       select r.id, r.continued_as from {schema}.run r where r.shard = p_shard and r.id = i.id offset 0) r
+     cross join lateral (
+       select e.status, e.ended_at from {schema}.endings e where e.shard = p_shard and e.run_id = i.id offset 0) e
+     where (p_fresh and r.continued_as is null or e.status <> 'completed')
+       and (floor(extract(epoch from e.ended_at) * 1000)::float8 <> i.ended_ms) is not true);
   if v_redriven = '{}' then
     return;
   end if;
@@ -137,22 +139,16 @@ begin
           for update) i
   )
   update {schema}.inbox i set taken_seq = 0 from asked a where i.ctid = a.place;
-  with back as (
-    update {schema}.run r
-       set status = null, ended_at = null, output = null, output_notes = null, error = null, error_notes = null,
-           start_at = null, expires_at = null,
-           deadline_at = case when r.deadline_at > v_now then r.deadline_at end
-     where r.shard = p_shard and r.id = any (v_redriven)
-    returning r.id, r.epoch, r.attempt
-  ), gone as (
-    delete from {schema}.stopped s where s.shard = p_shard and s.run_id = any (v_redriven)
-    returning s.run_id, s.error_code
-  )
-  select array_agg((b.id, b.epoch, 0, b.attempt + (b.epoch > 0)::integer, 0, 0,
-                    coalesce(g.error_code = 'WORKER_CRASHED', false)::integer * 2, true)::{schema}.room)
+  update {schema}.run r
+     set start_at = null, expires_at = null,
+         deadline_at = case when r.deadline_at > v_now then r.deadline_at end
+   where r.shard = p_shard and r.id = any (v_redriven);
+  select array_agg((e.run_id, e.epoch, 0, e.attempt + (e.epoch > 0)::integer, 0, 0,
+                    ((e.error ->> 'code' = 'WORKER_CRASHED') is true)::integer * 2, true)::{schema}.room)
     into v_rooms
-    from back b
-    left join gone g on g.run_id = b.id;
+    from {schema}.endings e
+   where e.shard = p_shard and e.run_id = any (v_redriven);
+  delete from {schema}.stopped s where s.shard = p_shard and s.run_id = any (v_redriven);
 
   if p_fresh then
     perform {schema}.forget_children_v1(p_shard, v_now, v_redriven);
@@ -173,7 +169,7 @@ end
 $$;
 
 -- Tells these runs of children that ended while they did not live. How those ended that did not complete becomes a fact at
--- once: it belongs to the life before, and so is tried again. A child that lives again has nothing to tell yet. One that was
+-- once: it belongs to the life before, and so is tried again. A child that lives again, with them or before, has nothing to tell yet. One that was
 -- asked to stop with its parent and has not ended yet counts as cancelled: what it tells later is not heard.
 create function {schema}.hear_children_v1(p_shard smallint, p_now timestamptz, p_runs uuid[])
 returns void
@@ -182,15 +178,20 @@ as $$
 begin
   insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data, notes)
   select p_shard, c.parent_id, c.id, p_now, 'child', c.parent_request,
-         {schema}.child_end_v1(c.id, c.first_id, coalesce(c.status, 'cancelled'), c.output, c.error),
-         {schema}.child_notes_v1(c.output_notes, c.error_notes)
+         {schema}.child_end_v1(c.id, c.first_id, coalesce(e.status, 'cancelled'), e.output, e.error),
+         {schema}.child_notes_v1(e.output_notes, e.error_notes)
     from unnest(p_runs) p (id)
    cross join lateral (
-     select c.parent_id, c.id, c.first_id, c.parent_request, c.status, c.output, c.output_notes, c.error, c.error_notes
+     select c.parent_id, c.id, c.first_id, c.parent_request
        from {schema}.run c
       where c.shard = p_shard and c.parent_id = p.id and c.continued_as is null
      offset 0) c
-   where c.status is not null or {schema}.is_stopping_v1(p_shard, c.id, c.parent_id)
+    left join lateral (
+      select e.status, e.output, e.output_notes, e.error, e.error_notes
+        from {schema}.endings e
+       where e.shard = p_shard and e.run_id = c.id and c.id <> all (p_runs)
+      offset 0) e on true
+   where e.status is not null or {schema}.is_stopping_v1(p_shard, c.id, c.parent_id)
   on conflict (shard, run_id, id) do update
      set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
    where inbox.taken_seq is null;
@@ -205,7 +206,10 @@ begin
         where i.shard = p_shard and i.run_id = p.id and i.taken_seq is null and i.topic = 'child'
           for update) i
      cross join lateral (
-       select c.status from {schema}.run c where c.shard = p_shard and c.id = i.id offset 0) c
+       select case when c.id <> all (p_runs) then {schema}.end_status_v1(p_shard, c.id) end as status
+         from {schema}.run c
+        where c.shard = p_shard and c.id = i.id
+       offset 0) c
   ), failed as materialized (
     select u.place, u.run_id, u.name, u.data, u.notes, {schema}.newest_seq_v1(p_shard, u.run_id)
              + (row_number() over (partition by u.run_id order by u.id))::integer as seq
@@ -276,7 +280,7 @@ begin
   if not found then
     return 'missing';
   end if;
-  if v_run.status is not null then
+  if {schema}.end_status_v1(p_shard, p_run) is not null then
     return 'ended';
   end if;
   v_now := {clock};

@@ -50,7 +50,7 @@ begin
      cross join lateral (
        select r.ctid as place
          from {schema}.run r
-        where r.shard = p_shard and r.id = n.run_id and r.status is null
+        where r.shard = p_shard and r.id = n.run_id
        offset 0) r
      where p_lost is null or n.run_id <> all (p_lost)
   ), made_way as (
@@ -169,9 +169,7 @@ begin
                   offset 0) c
            where c.continued_as is not null
           offset 0) f
-   cross join lateral (
-     select r.status from {schema}.run r where r.shard = p_shard and r.id = f.chain_end offset 0) e
-   where f.chain_end = any (p_locked) and e.status is null;
+   where f.chain_end = any (p_locked) and {schema}.end_status_v1(p_shard, f.chain_end) is null;
   if v_from is null then
     return null;
   end if;
@@ -184,10 +182,12 @@ $$;
 create view {schema}.patches as
 with used as materialized (
   select e.name as patch, r.workflow, r.version, e.shard, min(e.at) as since,
-         count(*) filter (where r.status is null) as runs
+         count(*) filter (where d.status is null) as runs
     from {schema}.event e
    cross join lateral (
-     select r.workflow, r.version, r.status from {schema}.run r where r.shard = e.shard and r.id = e.run_id offset 0) r
+     select r.workflow, r.version from {schema}.run r where r.shard = e.shard and r.id = e.run_id offset 0) r
+    left join lateral (
+      select d.status from {schema}.endings d where d.shard = e.shard and d.run_id = e.run_id offset 0) d on true
    where e.kind = 'patched'
    group by e.name, r.workflow, r.version, e.shard
 ), live as materialized (

@@ -111,7 +111,7 @@ begin
     left join lateral (
       select true as is_live
         from {schema}.run r
-       where r.shard = p_shard and r.id = q.run_id and r.status is null
+       where r.shard = p_shard and r.id = q.run_id and {schema}.end_status_v1(p_shard, r.id) is null
       offset 0) r on true
     left join lateral (
       select i.topic, i.answer_seq
@@ -208,7 +208,7 @@ as $$
 #variable_conflict use_column
 begin
   return query
-  select r.status is not null, null::integer, null, null::integer, null::boolean, null::boolean, null, null, null::float8
+  select {schema}.end_status_v1(p_shard, r.id) is not null, null::integer, null, null::integer, null::boolean, null::boolean, null, null, null::float8
     from {schema}.run r
    where r.shard = p_shard and r.id = p_run;
   return query
@@ -237,7 +237,7 @@ as $$
 begin
   return query
   select not exists (select 1 from {schema}.run r
-                      where r.shard = p_shard and r.id = q.run_id and r.status is null
+                      where r.shard = p_shard and r.id = q.run_id and {schema}.end_status_v1(p_shard, r.id) is null
                      offset 0)
          or exists (select 1 from {schema}.stream s
                      where s.shard = p_shard and s.run_id = q.run_id and s.name = q.name and s.position = q.after + 1

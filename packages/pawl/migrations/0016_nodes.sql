@@ -12,16 +12,16 @@ as $$
 #variable_conflict use_column
 begin
   return query
-  select k.id, k.parent_request, r.status, r.epoch, k.created_at, r.ended_at, k.error, k.error_notes
-    from (select k.id, k.parent_request, k.created_at, k.error, k.error_notes
-            from (select k.id, k.parent_request, k.created_at, k.error, k.error_notes
+  select k.id, k.parent_request, r.status, r.epoch, k.created_at, r.ended_at, r.error, r.error_notes
+    from (select k.id, k.parent_request, k.created_at
+            from (select k.id, k.parent_request, k.created_at
                     from {schema}.run k
                    where k.parent_id = p_run and (k.shard = p_shard) is true and (p_after is null or k.id > p_after)
                   offset 0) k
            order by k.id
            limit p_limit) k
    cross join lateral (
-     select r.status, r.epoch, r.ended_at from {schema}.runs r where r.shard = p_shard and r.id = k.id offset 0) r
+     select r.status, r.epoch, r.ended_at, r.error, r.error_notes from {schema}.runs r where r.shard = p_shard and r.id = k.id offset 0) r
    order by k.id;
 end
 $$;
@@ -142,4 +142,5 @@ create view {schema}.nodes as
 select r.id as run_id, n.place, n.name, n.state, n.reason, n.workflow, n.version, n.needs, n.at_least, n.is_each, n.is_optional,
        n.child_id, n.runs, n.began_at, n.ended_at, r.shard
   from {schema}.run r
- cross join lateral {schema}.read_nodes_v1(r.shard, r.id, r.status is not null) n;
+ cross join lateral {schema}.read_nodes_v1(
+   r.shard, r.id, exists (select 1 from {schema}.endings d where d.shard = r.shard and d.run_id = r.id offset 0)) n;

@@ -42,6 +42,7 @@ create table pawl.event (
   worker_id       uuid,
   seq             pawl.ordinal not null,
   attempt         integer,
+  epoch           integer,
   shard           smallint not null,
   format          smallint,
   kind            pawl.event_kind not null,
@@ -164,18 +165,14 @@ create table pawl.run (
   start_at        timestamp with time zone,
   expires_at      timestamp with time zone,
   deadline_at     timestamp with time zone,
-  ended_at        timestamp with time zone,
   version         integer not null,
   priority        integer not null,
   depth           integer not null,
-  epoch           integer,
-  attempt         integer,
   shard           smallint not null,
   detached        boolean,
   raw             boolean,
   workflow        text not null,
   queue           text not null,
-  status          pawl.end_status,
   key             text,
   parent_request  text,
   fifo_key        text,
@@ -185,13 +182,8 @@ create table pawl.run (
   retry           json,
   input           json,
   input_notes     json,
-  output          json,
-  output_notes    json,
-  error           json,
-  error_notes     json,
-  constraint run_pkey PRIMARY KEY (id, shard),
-  constraint run_check CHECK (((status IS NULL) = (ended_at IS NULL)))
-) with (fillfactor=85);
+  constraint run_pkey PRIMARY KEY (id, shard)
+);
 
 create table pawl.schedule (
   name            text collate "C" not null,
@@ -214,8 +206,12 @@ create table pawl.stopped (
   run_id          uuid not null,
   ended_at        timestamp with time zone not null,
   shard           smallint not null,
+  epoch           integer not null,
+  attempt         integer not null,
   status          pawl.end_status not null,
   error_code      text collate "C",
+  error           json,
+  error_notes     json,
   constraint stopped_pkey PRIMARY KEY (run_id, shard)
 );
 
@@ -613,8 +609,8 @@ create view pawl.dead_letters as
     r.key,
     r.tags,
     s.error_code,
-    (r.error ->> 'message'::text) AS error_message,
-    r.attempt AS attempts,
+    (s.error ->> 'message'::text) AS error_message,
+    s.attempt AS attempts,
     r.created_at,
     s.ended_at AS failed_at,
     e.worker_id,
@@ -622,8 +618,8 @@ create view pawl.dead_letters as
     w.pid,
     r.input,
     r.input_notes,
-    r.error,
-    r.error_notes,
+    s.error,
+    s.error_notes,
     s.shard
    FROM (((pawl.stopped s
      CROSS JOIN LATERAL ( SELECT r_1.workflow,
@@ -631,12 +627,9 @@ create view pawl.dead_letters as
             r_1.queue,
             r_1.key,
             r_1.tags,
-            r_1.attempt,
             r_1.created_at,
             r_1.input,
-            r_1.input_notes,
-            r_1.error,
-            r_1.error_notes
+            r_1.input_notes
            FROM pawl.run r_1
           WHERE ((r_1.shard = s.shard) AND (r_1.id = s.run_id))
          OFFSET 0) r)
@@ -656,6 +649,43 @@ create view pawl.dead_letters as
           WHERE (w_1.id = e.worker_id)
          OFFSET 0) w ON (true))
   WHERE ((s.status)::text = 'failed'::text);
+
+create view pawl.endings as
+ SELECT r.id AS run_id,
+    (e.kind)::text AS status,
+    e.at AS ended_at,
+    COALESCE(s.epoch, e.epoch, 1) AS epoch,
+    COALESCE(s.attempt, e.attempt) AS attempt,
+        CASE
+            WHEN ((e.kind)::text = 'completed'::text) THEN e.data
+            ELSE NULL::json
+        END AS output,
+        CASE
+            WHEN ((e.kind)::text = 'completed'::text) THEN e.notes
+            ELSE NULL::json
+        END AS output_notes,
+    s.error,
+    s.error_notes,
+    r.shard
+   FROM ((pawl.run r
+     CROSS JOIN LATERAL ( SELECT e_1.kind,
+            e_1.at,
+            e_1.epoch,
+            e_1.attempt,
+            e_1.data,
+            e_1.notes
+           FROM pawl.event e_1
+          WHERE ((e_1.shard = r.shard) AND (e_1.run_id = r.id))
+          ORDER BY e_1.seq DESC
+         LIMIT 1) e)
+     LEFT JOIN LATERAL ( SELECT s_1.epoch,
+            s_1.attempt,
+            s_1.error,
+            s_1.error_notes
+           FROM pawl.stopped s_1
+          WHERE (((e.kind)::text <> 'completed'::text) AND (s_1.shard = r.shard) AND (s_1.run_id = r.id))
+         OFFSET 0) s ON (true))
+  WHERE ((e.kind)::text = ANY (ARRAY['completed'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text, 'expired'::text]));
 
 create view pawl.events as
  SELECT run_id,
@@ -744,7 +774,10 @@ create view pawl.nodes as
     n.ended_at,
     r.shard
    FROM (pawl.run r
-     CROSS JOIN LATERAL pawl.read_nodes_v1(r.shard, r.id, (r.status IS NOT NULL)) n(place, name, state, reason, workflow, version, needs, at_least, is_each, is_optional, child_id, runs, began_at, ended_at));
+     CROSS JOIN LATERAL pawl.read_nodes_v1(r.shard, r.id, (EXISTS ( SELECT 1
+           FROM pawl.endings d
+          WHERE ((d.shard = r.shard) AND (d.run_id = r.id))
+         OFFSET 0))) n(place, name, state, reason, workflow, version, needs, at_least, is_each, is_optional, child_id, runs, began_at, ended_at));
 
 create view pawl.patches as
  WITH used AS MATERIALIZED (
@@ -753,14 +786,17 @@ create view pawl.patches as
             r.version,
             e.shard,
             min(e.at) AS since,
-            count(*) FILTER (WHERE (r.status IS NULL)) AS runs
-           FROM (pawl.event e
+            count(*) FILTER (WHERE (d.status IS NULL)) AS runs
+           FROM ((pawl.event e
              CROSS JOIN LATERAL ( SELECT r_1.workflow,
-                    r_1.version,
-                    r_1.status
+                    r_1.version
                    FROM pawl.run r_1
                   WHERE ((r_1.shard = e.shard) AND (r_1.id = e.run_id))
                  OFFSET 0) r)
+             LEFT JOIN LATERAL ( SELECT d_1.status
+                   FROM pawl.endings d_1
+                  WHERE ((d_1.shard = e.shard) AND (d_1.run_id = e.run_id))
+                 OFFSET 0) d ON (true))
           WHERE ((e.kind)::text = 'patched'::text)
           GROUP BY e.name, r.workflow, r.version, e.shard
         ), live AS MATERIALIZED (
@@ -830,7 +866,7 @@ create view pawl.runs as
     r.queue,
     r.priority,
         CASE
-            WHEN (r.status IS NOT NULL) THEN (r.status)::text
+            WHEN (e.status IS NOT NULL) THEN e.status
             WHEN (l.run_id IS NOT NULL) THEN 'running'::text
             WHEN (y.run_id IS NOT NULL) THEN 'pending'::text
             WHEN ((p.reason)::text = 'delayed'::text) THEN 'pending'::text
@@ -845,9 +881,9 @@ create view pawl.runs as
     r.forked_from,
     COALESCE(r.first_id, r.id) AS first_id,
     r.continued_as,
-    COALESCE(l.epoch, y.epoch, p.epoch, r.epoch) AS epoch,
+    COALESCE(l.epoch, y.epoch, p.epoch, s.epoch, e.epoch, 1) AS epoch,
     COALESCE(l.last_seq, y.last_seq, p.last_seq) AS last_seq,
-    COALESCE(l.attempt, y.attempt, p.attempt, r.attempt) AS attempt,
+    COALESCE(l.attempt, y.attempt, p.attempt, s.attempt, e.attempt) AS attempt,
     COALESCE(l.failures, y.failures, p.failures) AS failures,
     COALESCE(l.crashes, y.crashes, p.crashes) AS crashes,
     l.worker_id,
@@ -862,20 +898,50 @@ create view pawl.runs as
     r.start_at,
     r.expires_at,
     r.deadline_at,
-    COALESCE(r.ended_at, l.claimed_at, y.ready_at, p.parked_at) AS moved_at,
-    r.ended_at,
-    (r.ended_at - r.created_at) AS duration,
-    (r.error ->> 'code'::text) AS error_code,
-    (r.error ->> 'message'::text) AS error_message,
+    COALESCE(e.ended_at, l.claimed_at, y.ready_at, p.parked_at) AS moved_at,
+    e.ended_at,
+    (e.ended_at - r.created_at) AS duration,
+    (s.error ->> 'code'::text) AS error_code,
+    (s.error ->> 'message'::text) AS error_message,
     r.input,
     r.input_notes,
-    r.output,
-    r.output_notes,
-    r.error,
-    r.error_notes,
+        CASE
+            WHEN (e.status = 'completed'::text) THEN e.data
+            ELSE NULL::json
+        END AS output,
+        CASE
+            WHEN (e.status = 'completed'::text) THEN e.notes
+            ELSE NULL::json
+        END AS output_notes,
+    s.error,
+    s.error_notes,
     r.retry,
     r.shard
-   FROM ((((pawl.run r
+   FROM ((((((pawl.run r
+     LEFT JOIN LATERAL ( SELECT (e_1.kind)::text AS status,
+            e_1.at AS ended_at,
+            e_1.epoch,
+            e_1.attempt,
+            e_1.data,
+            e_1.notes
+           FROM ( SELECT e_2.kind,
+                    e_2.at,
+                    e_2.epoch,
+                    e_2.attempt,
+                    e_2.data,
+                    e_2.notes
+                   FROM pawl.event e_2
+                  WHERE ((e_2.shard = r.shard) AND (e_2.run_id = r.id))
+                  ORDER BY e_2.seq DESC
+                 LIMIT 1) e_1
+          WHERE ((e_1.kind)::text = ANY (ARRAY['completed'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text, 'expired'::text]))) e ON (true))
+     LEFT JOIN LATERAL ( SELECT s_1.epoch,
+            s_1.attempt,
+            s_1.error,
+            s_1.error_notes
+           FROM pawl.stopped s_1
+          WHERE ((e.status <> 'completed'::text) AND (s_1.shard = r.shard) AND (s_1.run_id = r.id))
+         OFFSET 0) s ON (true))
      LEFT JOIN LATERAL ( SELECT y_1.run_id,
             y_1.epoch,
             y_1.last_seq,
@@ -884,7 +950,7 @@ create view pawl.runs as
             y_1.crashes,
             y_1.ready_at
            FROM pawl.ready y_1
-          WHERE ((r.status IS NULL) AND (y_1.shard = r.shard) AND (y_1.run_id = r.id))
+          WHERE ((e.status IS NULL) AND (y_1.shard = r.shard) AND (y_1.run_id = r.id))
          OFFSET 0) y ON (true))
      LEFT JOIN LATERAL ( SELECT l_1.run_id,
             l_1.epoch,
@@ -896,7 +962,7 @@ create view pawl.runs as
             l_1.claimed_at,
             l_1.began_at
            FROM pawl.lease l_1
-          WHERE ((r.status IS NULL) AND (l_1.shard = r.shard) AND (l_1.run_id = r.id))
+          WHERE ((e.status IS NULL) AND (l_1.shard = r.shard) AND (l_1.run_id = r.id))
          OFFSET 0) l ON (true))
      LEFT JOIN LATERAL ( SELECT p_1.run_id,
             p_1.epoch,
@@ -909,7 +975,7 @@ create view pawl.runs as
             p_1.wants,
             p_1.parked_at
            FROM pawl.parked p_1
-          WHERE ((r.status IS NULL) AND (p_1.shard = r.shard) AND (p_1.run_id = r.id))
+          WHERE ((e.status IS NULL) AND (p_1.shard = r.shard) AND (p_1.run_id = r.id))
          OFFSET 0) p ON (true))
      LEFT JOIN LATERAL ( SELECT w_1.host,
             w_1.pid
@@ -1062,7 +1128,7 @@ create view pawl.timers as
     e.due_at AS fire_at,
         CASE
             WHEN ((a.kind)::text = 'timer_fired'::text) THEN 'fired'::text
-            WHEN ((a.kind IS NOT NULL) OR (r.status IS NOT NULL)) THEN 'void'::text
+            WHEN ((a.kind IS NOT NULL) OR (d.status IS NOT NULL)) THEN 'void'::text
             ELSE 'set'::text
         END AS status,
         CASE
@@ -1077,10 +1143,10 @@ create view pawl.timers as
           WHERE ((a_1.shard = e.shard) AND (a_1.run_id = e.run_id) AND ((a_1.seq)::integer > (e.seq)::integer) AND (a_1.name = e.name) AND (((a_1.kind)::text = ANY (ARRAY['timer_fired'::text, 'signal_received'::text])) OR (((a_1.kind)::text = 'withdrawn'::text) AND ((a_1.data ->> 'family'::text) <> 'child'::text))))
           ORDER BY a_1.seq
          LIMIT 1) a ON (true))
-     LEFT JOIN LATERAL ( SELECT r_1.status
-           FROM pawl.run r_1
-          WHERE ((r_1.shard = e.shard) AND (r_1.id = e.run_id))
-         OFFSET 0) r ON (true))
+     LEFT JOIN LATERAL ( SELECT d_1.status
+           FROM pawl.endings d_1
+          WHERE ((d_1.shard = e.shard) AND (d_1.run_id = e.run_id))
+         OFFSET 0) d ON (true))
   WHERE ((e.kind)::text = 'timer_set'::text);
 
 create view pawl.waits as
@@ -1140,7 +1206,10 @@ create view pawl.waits as
            FROM ( SELECT k_1.id,
                     k_1.workflow
                    FROM pawl.run k_1
-                  WHERE ((k_1.parent_id = p.run_id) AND (k_1.shard = p.shard) AND (k_1.status IS NULL))
+                  WHERE ((k_1.parent_id = p.run_id) AND (k_1.shard = p.shard) AND (NOT (EXISTS ( SELECT 1
+                           FROM pawl.endings d
+                          WHERE ((d.shard = k_1.shard) AND (d.run_id = k_1.id))
+                         OFFSET 0))))
                  OFFSET 0) k
           WHERE (((p.reason)::text = 'waiting'::text) AND ('child'::text = ANY (p.wants)))) c);
 
@@ -1200,23 +1269,26 @@ begin
 end
 $function$;
 
-create function pawl.append_events_v1(p_shard smallint, p_now timestamp with time zone, p_worker uuid, p_lost uuid[], e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[])
- RETURNS void
+create function pawl.append_events_v1(p_shard smallint, p_now timestamp with time zone, p_worker uuid, p_lost uuid[], e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[], e_epochs integer[] DEFAULT NULL::integer[])
+ RETURNS integer
  LANGUAGE plpgsql
 AS $function$
+declare
+  v_written integer;
 begin
-  insert into "pawl".event (shard, run_id, seq, at, kind, name, attempt, began_at, due_at, data, notes, worker_id)
-  select p_shard, e.run_id, e.seq, p_now, e.kind, e.name, e.attempt, to_timestamp(e.began_ms / 1000.0),
+  insert into "pawl".event (shard, run_id, seq, at, kind, name, attempt, epoch, began_at, due_at, data, notes, worker_id)
+  select p_shard, e.run_id, e.seq, p_now, e.kind, e.name, e.attempt, e.epoch, to_timestamp(e.began_ms / 1000.0),
          coalesce(date_trunc('milliseconds', p_now + e.delay_ms * interval '1 millisecond' + interval '999 microseconds'),
                   to_timestamp(e.due_ms / 1000.0)),
          e.data::json, e.notes::json,
          case when e.kind in ('completed', 'failed', 'cancelled', 'timed_out', 'attempt_failed') then p_worker end
-    from unnest(e_runs, e_seqs, e_kinds, e_names, e_attempts, e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes)
-         e (run_id, seq, kind, name, attempt, began_ms, delay_ms, due_ms, data, notes)
+    from unnest(e_runs, e_seqs, e_kinds, e_names, e_attempts, e_epochs, e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes)
+         e (run_id, seq, kind, name, attempt, epoch, began_ms, delay_ms, due_ms, data, notes)
    where (p_lost is null or e.run_id <> all (p_lost))
      and not exists (select 1 from "pawl".event h
                       where h.shard = p_shard and h.run_id = e.run_id and h.seq = e.seq
                      offset 0);
+  get diagnostics v_written = row_count;
 
   -- Asked as `is null`, the planner may look through all that is unread, for each message taken.
   if e_takes is not null then
@@ -1235,6 +1307,7 @@ begin
       perform "pawl".answer_updates_v1(p_shard, p_lost, e_runs, e_seqs, e_kinds, e_takes);
     end if;
   end if;
+  return v_written;
 end
 $function$;
 
@@ -1326,7 +1399,8 @@ begin
     insert into "pawl".inbox (shard, run_id, id, sent_at, topic, data)
     select p_shard, c.id, "pawl".cancel_from_parent_v1(c.id, c.parent_id), p_now, 'cancel', '{"reason":"parent"}'::json
       from "pawl".run c
-     where c.shard = p_shard and c.id = any (p_children) and (c.parent_id = any (p_parents)) is true and c.status is null
+     where c.shard = p_shard and c.id = any (p_children) and (c.parent_id = any (p_parents)) is true
+       and "pawl".end_status_v1(p_shard, c.id) is null
     on conflict (shard, run_id, id) do update set sent_at = excluded.sent_at, taken_seq = null
     returning run_id
   )
@@ -1413,8 +1487,8 @@ begin
   select array_agg("pawl".cancel_error_v1(f.data) order by array_position(v_ended, f.run_id)) into v_errors from first f;
 
   perform "pawl".wake_runs_v1(p_shard, p_now, "pawl".finish_runs_v1(p_shard, p_now, v_ended,
-    array_fill(0, array[cardinality(v_ended)]), v_attempts,
-    array_fill('cancelled'::text, array[cardinality(v_ended)]), null, null, v_errors, null));
+    "pawl".parents_of_v1(p_shard, v_ended), array_fill('cancelled'::text, array[cardinality(v_ended)]),
+    array_fill(0, array[cardinality(v_ended)]), v_attempts, v_errors, null));
 end
 $function$;
 
@@ -1705,7 +1779,7 @@ begin
      cross join lateral (
        select r.ctid as place
          from "pawl".run r
-        where r.shard = p_shard and r.id = n.run_id and r.status is null
+        where r.shard = p_shard and r.id = n.run_id
        offset 0) r
      where p_lost is null or n.run_id <> all (p_lost)
   ), made_way as (
@@ -1880,38 +1954,40 @@ begin
 end
 $function$;
 
-create function pawl.end_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_statuses text[], p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[], p_children json, p_written json, p_next json, p_parents uuid[], e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[])
+create function pawl.end_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_statuses text[], p_errors text[], p_error_notes text[], p_children json, p_written json, p_next json, p_parents uuid[], e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[], e_epochs integer[])
  RETURNS TABLE(run_id uuid)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
  SET lock_timeout TO '250ms'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
-  v_parents uuid[] := p_parents;
   v_children uuid[];
   v_locked uuid[];
-  v_held uuid[];
-  v_lost uuid[];
   v_gone uuid[];
   v_attempts integer[];
+  v_lost uuid[];
+  v_wake uuid[];
   v_next uuid[];
   v_now timestamptz;
 begin
-  v_children := "pawl".stopped_children_v1(p_shard, p_runs, p_statuses);
-  v_locked := p_runs || v_parents || v_children;
-  perform 1 from (select 1 from "pawl".run r
-                   where r.shard = p_shard and r.id = any (v_locked)
-                   order by r.id for no key update) r;
-  if cardinality(v_locked) > cardinality(p_runs) then
-    perform 1 from (select 1 from "pawl".lease l
-                     where l.shard = p_shard and l.run_id = any (v_locked)
-                     order by l.run_id for update) l;
+  if p_statuses is not null or p_parents is not null or p_next is not null then
+    v_children := "pawl".stopped_children_v1(p_shard, p_runs, p_statuses);
+    v_locked := p_runs || p_parents || v_children;
+    perform 1 from (select 1 from "pawl".run r
+                     where r.shard = p_shard and r.id = any (v_locked)
+                     order by r.id for no key update) r;
+    if cardinality(v_locked) > cardinality(p_runs) then
+      perform 1 from (select 1 from "pawl".lease l
+                       where l.shard = p_shard and l.run_id = any (v_locked)
+                       order by l.run_id for update) l;
+    end if;
   end if;
-  v_held := ("pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs)).runs;
-  v_lost := "pawl".lost_runs_v1(p_runs, v_held);
+  select t.runs, t.attempts into v_gone, v_attempts from "pawl".take_leases_v1(p_shard, p_worker, p_runs, p_epochs) t;
+  v_lost := "pawl".lost_runs_v1(p_runs, v_gone);
   v_now := clock_timestamp();
   -- An earlier write of this holder, its answer lost, may have added children while we waited for the lease.
   if v_children is not null
@@ -1920,8 +1996,17 @@ begin
     raise exception 'children were added meanwhile' using errcode = 'serialization_failure';
   end if;
 
-  perform "pawl".append_events_v1(p_shard, v_now, p_worker, v_lost, e_runs, e_seqs, e_kinds, e_names, e_attempts,
-                                    e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_takes);
+  -- The fact that says how a run ended is its last, also where an earlier write of its holder has the number which that was given.
+  if "pawl".append_events_v1(p_shard, v_now, p_worker, v_lost, e_runs, e_seqs, e_kinds, e_names, e_attempts,
+                               e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_takes, e_epochs) < cardinality(e_runs) then
+    insert into "pawl".event (shard, run_id, seq, at, kind, attempt, epoch, began_at, data, notes, worker_id)
+    select p_shard, e.run_id, "pawl".newest_seq_v1(p_shard, e.run_id) + 1, v_now, e.kind, e.attempt, e.epoch,
+           to_timestamp(e.began_ms / 1000.0), e.data::json, e.notes::json, case when e.kind <> 'expired' then p_worker end
+      from unnest(e_runs, e_kinds, e_attempts, e_epochs, e_began_ms, e_data, e_notes)
+           e (run_id, kind, attempt, epoch, began_ms, data, notes)
+     where e.kind in ('completed', 'failed', 'cancelled', 'timed_out', 'expired') and e.run_id = any (v_gone)
+       and "pawl".end_status_v1(p_shard, e.run_id) is null;
+  end if;
   if p_children is not null then
     perform "pawl".put_children_v1(p_shard, v_now, p_children, v_lost);
     v_children := "pawl".stopped_children_v1(p_shard, p_runs, p_statuses);
@@ -1929,35 +2014,28 @@ begin
   if p_written is not null then
     perform "pawl".write_streams_v1(p_shard, v_now, p_written, v_lost);
   end if;
-  with gone as (
-    delete from "pawl".lease l where l.shard = p_shard and l.run_id = any (v_held) returning l.run_id, l.attempt
-  )
-  select array_agg(g.run_id), array_agg(g.attempt) into v_gone, v_attempts from gone g;
   if p_next is not null then
     v_next := "pawl".continue_runs_v1(p_shard, v_now, p_next, v_lost);
   end if;
 
   -- Most often all are ended, and were found in the order in which they are named.
-  if v_gone = p_runs then
-    v_parents := "pawl".finish_runs_v1(p_shard, v_now, p_runs, p_epochs, v_attempts, p_statuses, p_outputs, p_output_notes,
-                                         p_errors, p_error_notes);
+  if p_statuses is null or v_gone = p_runs then
+    v_wake := "pawl".finish_runs_v1(p_shard, v_now, v_gone, p_parents, p_statuses, p_epochs, v_attempts, p_errors, p_error_notes);
   else
-    v_parents := (
-      select "pawl".finish_runs_v1(p_shard, v_now, array_agg(i.id), array_agg(i.epoch),
-                                     array_agg(v_attempts[array_position(v_gone, i.id)]),
-                                     array_agg(i.status), array_agg(i.output), array_agg(i.output_notes),
-                                     array_agg(i.error), array_agg(i.error_notes))
-        from unnest(p_runs, p_epochs, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes)
-             i (id, epoch, status, output, output_notes, error, error_notes)
+    v_wake := (
+      select "pawl".finish_runs_v1(p_shard, v_now, array_agg(i.id), p_parents, array_agg(i.status), array_agg(i.epoch),
+                                     array_agg(v_attempts[array_position(v_gone, i.id)]), array_agg(i.error),
+                                     array_agg(i.error_notes))
+        from unnest(p_runs, p_epochs, p_statuses, p_errors, p_error_notes) i (id, epoch, status, error, error_notes)
        where i.id = any (v_gone)
       having count(*) > 0);
   end if;
 
   if v_children is not null then
-    v_parents := v_parents || "pawl".cancel_children_v1(p_shard, v_now, v_children, v_held);
+    v_wake := v_wake || "pawl".cancel_children_v1(p_shard, v_now, v_children, v_gone);
   end if;
-  if v_parents is not null or v_next is not null then
-    perform "pawl".wake_runs_v1(p_shard, v_now, v_parents || v_next);
+  if v_wake is not null or v_next is not null then
+    perform "pawl".wake_runs_v1(p_shard, v_now, v_wake || v_next);
   end if;
 
   if v_lost is not null then
@@ -1965,6 +2043,18 @@ begin
       return next;
     end loop;
   end if;
+end
+$function$;
+
+create function pawl.end_status_v1(p_shard smallint, p_run uuid)
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+declare
+  v_kind text := (select e.kind from "pawl".event e where e.shard = p_shard and e.run_id = p_run order by e.seq desc limit 1);
+begin
+  return case when v_kind in ('completed', 'failed', 'cancelled', 'timed_out', 'expired') then v_kind end;
 end
 $function$;
 
@@ -2017,8 +2107,8 @@ begin
   select array_agg(e.run_id), array_agg(e.epoch), array_agg(e.attempt), array_agg(e.status)
     into v_expired, v_epochs, v_attempts, v_statuses from ended e;
   if v_expired is not null then
-    perform "pawl".wake_runs_v1(p_shard, p_now, "pawl".finish_runs_v1(p_shard, p_now, v_expired, v_epochs, v_attempts,
-      v_statuses, null, null, null, null));
+    perform "pawl".wake_runs_v1(p_shard, p_now, "pawl".finish_runs_v1(p_shard, p_now, v_expired,
+      "pawl".parents_of_v1(p_shard, v_expired), v_statuses, v_epochs, v_attempts, null, null));
   end if;
   return coalesce(cardinality(v_expired), 0);
 end
@@ -2079,7 +2169,7 @@ AS $function$
 begin
   return query
   select not exists (select 1 from "pawl".run r
-                      where r.shard = p_shard and r.id = q.run_id and r.status is null
+                      where r.shard = p_shard and r.id = q.run_id and "pawl".end_status_v1(p_shard, r.id) is null
                      offset 0)
          or exists (select 1 from "pawl".stream s
                      where s.shard = p_shard and s.run_id = q.run_id and s.name = q.name and s.position = q.after + 1
@@ -2089,63 +2179,24 @@ begin
 end
 $function$;
 
-create function pawl.finish_runs_v1(p_shard smallint, p_now timestamp with time zone, p_runs uuid[], p_epochs integer[], p_attempts integer[], p_statuses text[], p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[])
+create function pawl.finish_runs_v1(p_shard smallint, p_now timestamp with time zone, p_runs uuid[], p_parents uuid[], p_statuses text[], p_epochs integer[], p_attempts integer[], p_errors text[], p_error_notes text[])
  RETURNS uuid[]
  LANGUAGE plpgsql
 AS $function$
-declare
-  v_stopped uuid[];
-  v_children uuid[];
-  v_parents uuid[];
 begin
-  with target as materialized (
-    select r.place, i.epoch, i.attempt, i.status, i.output, i.output_notes, i.error, i.error_notes
-      from unnest(p_runs, p_epochs, p_attempts, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes)
-           i (id, epoch, attempt, status, output, output_notes, error, error_notes)
-     cross join lateral (
-       select r.ctid as place
-         from "pawl".run r
-        where r.shard = p_shard and r.id = i.id and r.status is null
-       offset 0) r
-  ), done as (
-    update "pawl".run r
-       set status = t.status, output = t.output::json, output_notes = t.output_notes::json,
-           error = t.error::json, error_notes = t.error_notes::json, ended_at = p_now, epoch = t.epoch, attempt = t.attempt
-      from target t
-     where r.ctid = t.place
-    returning r.id, r.status, r.parent_id is not null and r.continued_as is null and r.parent_id <> all (p_runs) as is_child
-  )
-  select array_agg(d.id) filter (where d.status <> 'completed'), array_agg(d.id) filter (where d.is_child)
-    into v_stopped, v_children
-    from done d;
-
-  if v_stopped is not null then
-    insert into "pawl".stopped (shard, run_id, ended_at, status, error_code)
-    select p_shard, r.id, p_now, r.status, left(r.error ->> 'code', 255)
-      from "pawl".run r
-     where r.shard = p_shard and r.id = any (v_stopped);
+  if p_statuses is not null then
+    insert into "pawl".stopped (shard, run_id, ended_at, epoch, attempt, status, error_code, error, error_notes)
+    select p_shard, i.id, p_now, i.epoch, i.attempt, i.status, left(i.error::json ->> 'code', 255), i.error::json,
+           i.error_notes::json
+      from unnest(p_runs, p_statuses, p_epochs, p_attempts, p_errors, p_error_notes)
+           i (id, status, epoch, attempt, error, error_notes)
+     where i.status <> 'completed';
   end if;
-  if v_children is not null then
-    with told as (
-      insert into "pawl".inbox (shard, run_id, id, sent_at, topic, name, data, notes)
-      select p_shard, c.parent_id, c.id, p_now, 'child', c.parent_request,
-             "pawl".child_end_v1(c.id, c.first_id, c.status, c.output, c.error),
-             "pawl".child_notes_v1(c.output_notes, c.error_notes)
-        from "pawl".run c
-       where c.shard = p_shard and c.id = any (v_children)
-         and exists (select 1 from "pawl".run parent
-                      where parent.shard = p_shard and parent.id = c.parent_id and parent.status is null
-                     offset 0)
-      on conflict (shard, run_id, id) do update
-         set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
-       where inbox.taken_seq is null
-      returning run_id
-    )
-    select array_agg(distinct t.run_id) into v_parents from told t;
-  end if;
-
   perform "pawl".hint_runs_v1('e', p_runs);
-  return v_parents;
+  if p_parents is null then
+    return null;
+  end if;
+  return "pawl".tell_parents_v1(p_shard, p_now, p_runs);
 end
 $function$;
 
@@ -2214,9 +2265,7 @@ begin
                   offset 0) c
            where c.continued_as is not null
           offset 0) f
-   cross join lateral (
-     select r.status from "pawl".run r where r.shard = p_shard and r.id = f.chain_end offset 0) e
-   where f.chain_end = any (p_locked) and e.status is null;
+   where f.chain_end = any (p_locked) and "pawl".end_status_v1(p_shard, f.chain_end) is null;
   if v_from is null then
     return null;
   end if;
@@ -2231,15 +2280,20 @@ AS $function$
 begin
   insert into "pawl".inbox (shard, run_id, id, sent_at, topic, name, data, notes)
   select p_shard, c.parent_id, c.id, p_now, 'child', c.parent_request,
-         "pawl".child_end_v1(c.id, c.first_id, coalesce(c.status, 'cancelled'), c.output, c.error),
-         "pawl".child_notes_v1(c.output_notes, c.error_notes)
+         "pawl".child_end_v1(c.id, c.first_id, coalesce(e.status, 'cancelled'), e.output, e.error),
+         "pawl".child_notes_v1(e.output_notes, e.error_notes)
     from unnest(p_runs) p (id)
    cross join lateral (
-     select c.parent_id, c.id, c.first_id, c.parent_request, c.status, c.output, c.output_notes, c.error, c.error_notes
+     select c.parent_id, c.id, c.first_id, c.parent_request
        from "pawl".run c
       where c.shard = p_shard and c.parent_id = p.id and c.continued_as is null
      offset 0) c
-   where c.status is not null or "pawl".is_stopping_v1(p_shard, c.id, c.parent_id)
+    left join lateral (
+      select e.status, e.output, e.output_notes, e.error, e.error_notes
+        from "pawl".endings e
+       where e.shard = p_shard and e.run_id = c.id and c.id <> all (p_runs)
+      offset 0) e on true
+   where e.status is not null or "pawl".is_stopping_v1(p_shard, c.id, c.parent_id)
   on conflict (shard, run_id, id) do update
      set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
    where inbox.taken_seq is null;
@@ -2254,7 +2308,10 @@ begin
         where i.shard = p_shard and i.run_id = p.id and i.taken_seq is null and i.topic = 'child'
           for update) i
      cross join lateral (
-       select c.status from "pawl".run c where c.shard = p_shard and c.id = i.id offset 0) c
+       select case when c.id <> all (p_runs) then "pawl".end_status_v1(p_shard, c.id) end as status
+         from "pawl".run c
+        where c.shard = p_shard and c.id = i.id
+       offset 0) c
   ), failed as materialized (
     select u.place, u.run_id, u.name, u.data, u.notes, "pawl".newest_seq_v1(p_shard, u.run_id)
              + (row_number() over (partition by u.run_id order by u.id))::integer as seq
@@ -2653,7 +2710,8 @@ declare
 begin
   -- date_part answers a float8, which is exact to the microsecond here; extract a numeric, which took half of the time.
   for seq, kind, name, attempt, data, notes, at_ms, began_ms, due_ms, worker_id, format in
-    select e.seq::integer, e.kind::text, e.name, e.attempt, e.data::text, e.notes::text,
+    select e.seq::integer, e.kind::text, e.name, e.attempt, case when e.kind <> 'completed' then e.data::text end,
+           case when e.kind <> 'completed' then e.notes::text end,
            floor(round(date_part('epoch', e.at) * 1e6) / 1e3),
            floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3),
            floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3),
@@ -2689,7 +2747,8 @@ declare
   v_bytes bigint := 0;
 begin
   for place, seq, kind, name, attempt, data, notes, at_ms, began_ms, due_ms, worker_id, format in
-    select e.place::integer, e.seq::integer, e.kind::text, e.name, e.attempt, e.data::text, e.notes::text,
+    select e.place::integer, e.seq::integer, e.kind::text, e.name, e.attempt, case when e.kind <> 'completed' then e.data::text end,
+           case when e.kind <> 'completed' then e.notes::text end,
            floor(round(date_part('epoch', e.at) * 1e6) / 1e3),
            floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3),
            floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3),
@@ -2933,8 +2992,8 @@ create function pawl.parents_of_v1(p_shard smallint, p_runs uuid[])
  LANGUAGE plpgsql
 AS $function$
 begin
-  return array(
-    select c.parent_id
+  return (
+    select array_agg(c.parent_id)
       from (select r.parent_id from "pawl".run r where r.shard = p_shard and r.id = any (p_runs) offset 0) c
      where c.parent_id is not null);
 end
@@ -3307,7 +3366,7 @@ begin
     left join lateral (
       select true as is_live
         from "pawl".run r
-       where r.shard = p_shard and r.id = q.run_id and r.status is null
+       where r.shard = p_shard and r.id = q.run_id and "pawl".end_status_v1(p_shard, r.id) is null
       offset 0) r on true
     left join lateral (
       select i.topic, i.answer_seq
@@ -3351,16 +3410,16 @@ AS $function$
 #variable_conflict use_column
 begin
   return query
-  select k.id, k.parent_request, r.status, r.epoch, k.created_at, r.ended_at, k.error, k.error_notes
-    from (select k.id, k.parent_request, k.created_at, k.error, k.error_notes
-            from (select k.id, k.parent_request, k.created_at, k.error, k.error_notes
+  select k.id, k.parent_request, r.status, r.epoch, k.created_at, r.ended_at, r.error, r.error_notes
+    from (select k.id, k.parent_request, k.created_at
+            from (select k.id, k.parent_request, k.created_at
                     from "pawl".run k
                    where k.parent_id = p_run and (k.shard = p_shard) is true and (p_after is null or k.id > p_after)
                   offset 0) k
            order by k.id
            limit p_limit) k
    cross join lateral (
-     select r.status, r.epoch, r.ended_at from "pawl".runs r where r.shard = p_shard and r.id = k.id offset 0) r
+     select r.status, r.epoch, r.ended_at, r.error, r.error_notes from "pawl".runs r where r.shard = p_shard and r.id = k.id offset 0) r
    order by k.id;
 end
 $function$;
@@ -3376,9 +3435,14 @@ AS $function$
 #variable_conflict use_column
 begin
   return query
-  select r.id, r.status::text, r.output::text, r.output_notes::text, r.error::text, r.error_notes::text,
+  select r.id, e.status, e.output::text, e.output_notes::text, e.error::text, e.error_notes::text,
          case when r.continued_as is not null then "pawl".chain_end_v1(p_shard, coalesce(r.first_id, r.id)) end
     from "pawl".run r
+    left join lateral (
+      select e.status, e.output, e.output_notes, e.error, e.error_notes
+        from "pawl".endings e
+       where e.shard = p_shard and e.run_id = r.id
+      offset 0) e on true
    where r.shard = p_shard and r.id = any (p_runs);
 end
 $function$;
@@ -3452,7 +3516,7 @@ AS $function$
 #variable_conflict use_column
 begin
   return query
-  select r.status is not null, null::integer, null, null::integer, null::boolean, null::boolean, null, null, null::float8
+  select "pawl".end_status_v1(p_shard, r.id) is not null, null::integer, null, null::integer, null::boolean, null::boolean, null, null, null::float8
     from "pawl".run r
    where r.shard = p_shard and r.id = p_run;
   return query
@@ -3615,8 +3679,9 @@ begin
   perform "pawl".return_leases_v1(p_shard, p_now, v_runs);
   if v_failed is not null then
     v_statuses := array_fill('failed'::text, array[cardinality(v_failed)]);
-    perform "pawl".wake_runs_v1(p_shard, p_now, "pawl".finish_runs_v1(p_shard, p_now, v_failed, v_epochs, v_attempts,
-      v_statuses, null, null, array_fill(v_error, array[cardinality(v_failed)]), null));
+    perform "pawl".wake_runs_v1(p_shard, p_now, "pawl".finish_runs_v1(p_shard, p_now, v_failed,
+      "pawl".parents_of_v1(p_shard, v_failed), v_statuses, v_epochs, v_attempts,
+      array_fill(v_error, array[cardinality(v_failed)]), null));
     -- Their children are told as in a caller's own transaction: those that somebody is working on hear of it by the hint.
     v_children := "pawl".cancel_children_v1(p_shard, p_now, "pawl".stopped_children_v1(p_shard, v_failed, v_statuses), v_failed);
     if v_children is not null then
@@ -3649,22 +3714,24 @@ begin
   v_now := clock_timestamp();
   return query
   select i.id, case when r.id is null then 'missing'
-                    when r.status is null then 'live'
-                    when r.status = 'completed' and (not p_fresh or r.continued_as is not null) then 'completed'
-                    when floor(extract(epoch from r.ended_at) * 1000)::float8 <> i.ended_ms then 'live'
+                    when e.status is null then 'live'
+                    when e.status = 'completed' and (not p_fresh or r.continued_as is not null) then 'completed'
+                    when floor(extract(epoch from e.ended_at) * 1000)::float8 <> i.ended_ms then 'live'
                     else 'redriven' end
     from (select distinct on (i.id) i.id, i.ended_ms from unnest(p_runs, p_ended_ms) i (id, ended_ms)) i
     left join lateral (
-      select r.id, r.status, r.ended_at, r.continued_as
-        from "pawl".run r where r.shard = p_shard and r.id = i.id offset 0) r on true;
+      select r.id, r.continued_as from "pawl".run r where r.shard = p_shard and r.id = i.id offset 0) r on true
+    left join lateral (
+      select e.status, e.ended_at from "pawl".endings e where e.shard = p_shard and e.run_id = i.id offset 0) e on true;
   v_redriven := array(
     select distinct r.id
       from unnest(p_runs, p_ended_ms) i (id, ended_ms)
      cross join lateral (
-       select r.id, r.status, r.ended_at, r.continued_as
-         from "pawl".run r where r.shard = p_shard and r.id = i.id offset 0) r
-     where (p_fresh and r.status is not null and r.continued_as is null or r.status <> 'completed')
-       and (floor(extract(epoch from r.ended_at) * 1000)::float8 <> i.ended_ms) is not true);
+       select r.id, r.continued_as from "pawl".run r where r.shard = p_shard and r.id = i.id offset 0) r
+     cross join lateral (
+       select e.status, e.ended_at from "pawl".endings e where e.shard = p_shard and e.run_id = i.id offset 0) e
+     where (p_fresh and r.continued_as is null or e.status <> 'completed')
+       and (floor(extract(epoch from e.ended_at) * 1000)::float8 <> i.ended_ms) is not true);
   if v_redriven = '{}' then
     return;
   end if;
@@ -3683,22 +3750,16 @@ begin
           for update) i
   )
   update "pawl".inbox i set taken_seq = 0 from asked a where i.ctid = a.place;
-  with back as (
-    update "pawl".run r
-       set status = null, ended_at = null, output = null, output_notes = null, error = null, error_notes = null,
-           start_at = null, expires_at = null,
-           deadline_at = case when r.deadline_at > v_now then r.deadline_at end
-     where r.shard = p_shard and r.id = any (v_redriven)
-    returning r.id, r.epoch, r.attempt
-  ), gone as (
-    delete from "pawl".stopped s where s.shard = p_shard and s.run_id = any (v_redriven)
-    returning s.run_id, s.error_code
-  )
-  select array_agg((b.id, b.epoch, 0, b.attempt + (b.epoch > 0)::integer, 0, 0,
-                    coalesce(g.error_code = 'WORKER_CRASHED', false)::integer * 2, true)::"pawl".room)
+  update "pawl".run r
+     set start_at = null, expires_at = null,
+         deadline_at = case when r.deadline_at > v_now then r.deadline_at end
+   where r.shard = p_shard and r.id = any (v_redriven);
+  select array_agg((e.run_id, e.epoch, 0, e.attempt + (e.epoch > 0)::integer, 0, 0,
+                    ((e.error ->> 'code' = 'WORKER_CRASHED') is true)::integer * 2, true)::"pawl".room)
     into v_rooms
-    from back b
-    left join gone g on g.run_id = b.id;
+    from "pawl".endings e
+   where e.shard = p_shard and e.run_id = any (v_redriven);
+  delete from "pawl".stopped s where s.shard = p_shard and s.run_id = any (v_redriven);
 
   if p_fresh then
     perform "pawl".forget_children_v1(p_shard, v_now, v_redriven);
@@ -3804,7 +3865,7 @@ begin
   if not found then
     return 'missing';
   end if;
-  if v_run.status is not null then
+  if "pawl".end_status_v1(p_shard, p_run) is not null then
     return 'ended';
   end if;
   v_now := clock_timestamp();
@@ -4222,7 +4283,7 @@ create function pawl.stopped_children_v1(p_shard smallint, p_runs uuid[], p_stat
  LANGUAGE plpgsql
 AS $function$
 begin
-  if not p_statuses && '{cancelled,timed_out,failed}' then
+  if (p_statuses && '{cancelled,timed_out,failed}') is not true then
     return null;
   end if;
   return array(
@@ -4231,9 +4292,9 @@ begin
      cross join lateral (
        select c.id
          from "pawl".run c
-        where c.shard = p_shard and c.parent_id = i.id and c.status is null and c.detached is not true
+        where c.shard = p_shard and c.parent_id = i.id and c.detached is not true
        offset 0) c
-     where i.status in ('cancelled', 'timed_out', 'failed'));
+     where "pawl".end_status_v1(p_shard, c.id) is null and i.status in ('cancelled', 'timed_out', 'failed'));
 end
 $function$;
 
@@ -4364,6 +4425,31 @@ begin
 end
 $function$;
 
+create function pawl.take_leases_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], OUT runs uuid[], OUT attempts integer[])
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_held uuid[];
+begin
+  -- Most have the first epoch, and so the same.
+  if p_epochs[1] = all (p_epochs) then
+    with gone as (
+      delete from "pawl".lease l
+       where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true and l.epoch = p_epochs[1]
+      returning l.run_id, l.attempt
+    )
+    select array_agg(g.run_id), array_agg(g.attempt) into runs, attempts from gone g;
+    return;
+  end if;
+  v_held := ("pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs)).runs;
+  with gone as (
+    delete from "pawl".lease l where l.shard = p_shard and l.run_id = any (v_held) returning l.run_id, l.attempt
+  )
+  select array_agg(g.run_id), array_agg(g.attempt) into runs, attempts from gone g;
+end
+$function$;
+
 create function pawl.tell_in_transaction_v1(p_shard smallint, p_id uuid, p_run uuid, p_topic text, p_data text, p_notes text, p_key text)
  RETURNS text
  LANGUAGE plpgsql
@@ -4377,14 +4463,14 @@ declare
   v_first uuid;
   v_next uuid;
 begin
-  select r.status, r.first_id, r.continued_as into v_status, v_first, v_next
+  select "pawl".end_status_v1(p_shard, r.id), r.first_id, r.continued_as into v_status, v_first, v_next
     from "pawl".run r where r.shard = p_shard and r.id = v_run;
   if not found then
     return 'missing';
   end if;
   if v_next is not null then
     v_first := coalesce(v_first, p_run);
-    select r.id, r.status into v_run, v_status
+    select r.id, "pawl".end_status_v1(p_shard, r.id) into v_run, v_status
       from "pawl".run r where r.shard = p_shard and r.first_id = v_first and r.continued_as is null;
   end if;
   if v_status is not null then
@@ -4401,6 +4487,42 @@ begin
   end if;
   perform "pawl".hint_runs_v1('s', array[v_run]);
   return 'accepted';
+end
+$function$;
+
+create function pawl.tell_parents_v1(p_shard smallint, p_now timestamp with time zone, p_runs uuid[])
+ RETURNS uuid[]
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_parents uuid[];
+begin
+  with told as (
+    insert into "pawl".inbox (shard, run_id, id, sent_at, topic, name, data, notes)
+    select p_shard, c.parent_id, c.id, p_now, 'child', c.parent_request,
+           "pawl".child_end_v1(c.id, c.first_id, e.status, e.output, e.error),
+           "pawl".child_notes_v1(e.output_notes, e.error_notes)
+      from (select c.id, c.parent_id, c.first_id, c.parent_request
+              from "pawl".run c
+             where c.shard = p_shard and c.id = any (p_runs) and c.continued_as is null
+            offset 0) c
+     cross join lateral (
+       select e.status, e.output, e.output_notes, e.error, e.error_notes
+         from "pawl".endings e
+        where e.shard = p_shard and e.run_id = c.id
+       offset 0) e
+     where c.parent_id is not null and c.parent_id <> all (p_runs)
+       and exists (select 1 from "pawl".run parent
+                    where parent.shard = p_shard and parent.id = c.parent_id
+                      and "pawl".end_status_v1(p_shard, parent.id) is null
+                   offset 0)
+    on conflict (shard, run_id, id) do update
+       set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
+     where inbox.taken_seq is null
+    returning run_id
+  )
+  select array_agg(distinct t.run_id) into v_parents from told t;
+  return v_parents;
 end
 $function$;
 
@@ -4432,7 +4554,7 @@ begin
      cross join lateral (
        select r.first_id
          from "pawl".run r
-        where r.shard = p_shard and r.id = m.run_id and r.status is null
+        where r.shard = p_shard and r.id = m.run_id and "pawl".end_status_v1(p_shard, r.id) is null
        offset 0) r
      order by m.place
     on conflict do nothing
@@ -4457,7 +4579,8 @@ begin
        where r.shard = p_shard and r.id = m.run_id
       offset 0) r on true;
 
-  v_wake := array(select r.id from "pawl".run r where r.shard = p_shard and r.id = any (p_runs) and r.status is null);
+  v_wake := array(select r.id from "pawl".run r
+                   where r.shard = p_shard and r.id = any (p_runs) and "pawl".end_status_v1(p_shard, r.id) is null);
   if v_wake <> '{}' then
     perform "pawl".wake_runs_v1(p_shard, v_now, v_wake);
   end if;
@@ -4490,7 +4613,7 @@ begin
                    where r.shard = p_shard and r.id = any (v_locked)
                    order by r.id for no key update) r;
   v_now := clock_timestamp();
-  select r.status into v_status from "pawl".run r where r.shard = p_shard and r.id = p_run;
+  select "pawl".end_status_v1(p_shard, r.id) into v_status from "pawl".run r where r.shard = p_shard and r.id = p_run;
   if not found then
     return 'missing';
   end if;
@@ -4524,8 +4647,8 @@ begin
   values (p_shard, p_run, v_seq + 1, v_now, 'cancel_requested', null, null, null, p_data::json, p_notes::json),
          (p_shard, p_run, v_seq + 2, v_now, 'cancelled', case when v_began_at is not null then v_attempt end, v_began_at,
           case when v_began_at is not null then v_worker end, null, null);
-  v_wake := "pawl".finish_runs_v1(p_shard, v_now, array[p_run], array[v_epoch], array[v_attempt], '{cancelled}',
-                                    null, null, array["pawl".cancel_error_v1(p_data::json)], null)
+  v_wake := "pawl".finish_runs_v1(p_shard, v_now, array[p_run], "pawl".parents_of_v1(p_shard, array[p_run]), '{cancelled}',
+                                    array[v_epoch], array[v_attempt], array["pawl".cancel_error_v1(p_data::json)], null)
          || "pawl".cancel_children_v1(p_shard, v_now, v_children, array[p_run]);
   perform "pawl".wake_runs_v1(p_shard, v_now, v_wake);
   if v_worker is not null then
@@ -4672,7 +4795,8 @@ begin
   perform 1 from (select 1 from "pawl".run r
                    where r.shard = p_shard and r.id = any (v_locked)
                    order by r.id for no key update) r;
-  v_wake := array(select r.id from "pawl".run r where r.shard = p_shard and r.id = any (p_runs) and r.status is null)
+  v_wake := array(select r.id from "pawl".run r
+                   where r.shard = p_shard and r.id = any (p_runs) and "pawl".end_status_v1(p_shard, r.id) is null)
          || "pawl".forward_messages_v1(p_shard, p_runs, v_locked);
   if v_wake <> '{}' then
     perform "pawl".wake_runs_v1(p_shard, clock_timestamp(), v_wake);
@@ -4701,7 +4825,7 @@ declare
   v_steps text;
 begin
   select r.* into v_run from "pawl".run r where r.id = why.run;
-  if v_run.id is null or v_run.status is not null then
+  if v_run.id is null or "pawl".end_status_v1(v_run.shard, v_run.id) is not null then
     return null;
   end if;
 
@@ -4767,7 +4891,8 @@ begin
                           union all
                          (select 'child ' || k.workflow || ' ' || k.id
                             from "pawl".run k
-                           where k.parent_id = v_run.id and k.shard = v_run.shard and k.status is null
+                           where k.parent_id = v_run.id and k.shard = v_run.shard
+                             and "pawl".end_status_v1(k.shard, k.id) is null
                              and 'child' = any (v_parked.wants)
                            limit 3)
                           union all

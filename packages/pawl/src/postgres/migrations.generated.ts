@@ -37,6 +37,7 @@ create domain {schema}.event_kind as text
     'attempt_crashed', 'input_parsed', 'rescheduled', 'undo_began', 'undo_retried', 'undo_completed', 'undo_failed',
     'forked', 'redriven', 'continued', 'completed', 'failed', 'cancelled', 'timed_out', 'expired'));
 
+-- What a run is. How it ended is its last fact, in event: a row as wide as this is not written a second time.
 create table {schema}.run (
   id              uuid        not null,
   parent_id       uuid,
@@ -48,18 +49,14 @@ create table {schema}.run (
   start_at        timestamptz,                     -- not claimable before; null: at once
   expires_at      timestamptz,                     -- ends as expired unless begun by then
   deadline_at     timestamptz,                     -- ends as timed_out by then
-  ended_at        timestamptz,
   version         integer     not null,
   priority        integer     not null,
   depth           integer     not null,
-  epoch           integer,                         -- of its last holder, once it has ended
-  attempt         integer,                         -- its last one, once it has ended
   shard           smallint    not null,
   detached        boolean,                         -- a child that goes on when its parent is stopped or fails
   raw             boolean,                         -- true: its input has not been parsed by its workflow yet
   workflow        text        not null,
   queue           text        not null,
-  status          {schema}.end_status,             -- how it ended; null while it lives
   key             text,
   parent_request  text,
   fifo_key        text,
@@ -69,26 +66,25 @@ create table {schema}.run (
   retry           json,                            -- null: as its workflow says
   input           json,
   input_notes     json,
-  output          json,
-  output_notes    json,
-  error           json,
-  error_notes     json,
-  primary key (id, shard),
-  check ((status is null) = (ended_at is null))
-) with (fillfactor = 85);
+  primary key (id, shard)
+);
 
 -- Serves: cancelling the children of a run, listing them.
 create index run_parent on {schema}.run (parent_id) where parent_id is not null;
 -- Serves: the run at the end of a chain. There is one in each.
 create unique index run_chain on {schema}.run (first_id, shard) where first_id is not null and continued_as is null;
 
--- The runs that ended otherwise than by completing: few, and asked for most.
+-- The runs that ended otherwise than by completing: few, and asked for most. What a redrive goes on from, and why they ended.
 create table {schema}.stopped (
   run_id          uuid        not null,
   ended_at        timestamptz not null,
   shard           smallint    not null,
+  epoch           integer     not null,            -- of its last holder
+  attempt         integer     not null,            -- its last one
   status          {schema}.end_status not null,
   error_code      text        collate "C",
+  error           json,
+  error_notes     json,
   primary key (run_id, shard)
 );
 
@@ -200,7 +196,7 @@ create index parked_reason on {schema}.parked (reason, run_id) where reason <> '
 -- Serves: wake_due.
 create index parked_due on {schema}.parked (shard, due_at) where due_at is not null;
 
--- The append-only history of every run; seq is dense from 1 in each.
+-- The append-only history of every run; seq is dense from 1 in each. A run whose last fact is an end_status has ended so.
 create table {schema}.event (
   run_id          uuid        not null,
   at              timestamptz not null,
@@ -209,11 +205,12 @@ create table {schema}.event (
   worker_id       uuid,
   seq             {schema}.ordinal not null,
   attempt         integer,
+  epoch           integer,                         -- of the holder that completed the run; null: the first
   shard           smallint    not null,
   format          smallint,                        -- what its kind and data mean; null: 1, the first
   kind            {schema}.event_kind not null,
   name            text,
-  data            json,
+  data            json,                            -- of completed: the run's output
   notes           json,
   primary key (run_id, seq, shard)
 );
@@ -874,81 +871,112 @@ $$;
 -- A run may be moved meanwhile by a claim or a due timer (parked to ready to lease): the rooms are visited in that order,
 -- so it is met wherever it is. What moves the other way (park) needs the run's row lock, or sets told itself.
 
--- The parents of these runs. Asked for inside, \`is not null\` would let the planner read all of run_parent.
+-- The parents of these runs; null where none has one. Asked for inside, \`is not null\` would let the planner read all of run_parent.
 create function {schema}.parents_of_v1(p_shard smallint, p_runs uuid[])
 returns uuid[]
 language plpgsql
 as $$
 begin
-  return array(
-    select c.parent_id
+  return (
+    select array_agg(c.parent_id)
       from (select r.parent_id from {schema}.run r where r.shard = p_shard and r.id = any (p_runs) offset 0) c
      where c.parent_id is not null);
 end
 $$;
 
--- Ends runs that are in no room any more: the run's row, its parent's message, the hint. Answers the live parents to wake.
--- p_epochs, p_attempts: as they were in the room, for a redrive to go on from.
+-- How a run ended, by its last fact; null while it lives. Index: event_pkey, backwards.
+create function {schema}.end_status_v1(p_shard smallint, p_run uuid)
+returns text
+language plpgsql stable
+as $$
+declare
+  v_kind text := (select e.kind from {schema}.event e where e.shard = p_shard and e.run_id = p_run order by e.seq desc limit 1);
+begin
+  return case when v_kind in ('completed', 'failed', 'cancelled', 'timed_out', 'expired') then v_kind end;
+end
+$$;
+
+-- How the runs that have ended did. The view runs says the same of all, with one look less. Index: run_pkey, event_pkey backwards, stopped_pkey.
+create view {schema}.endings as
+select r.id as run_id, e.kind::text as status, e.at as ended_at, coalesce(s.epoch, e.epoch, 1) as epoch,
+       coalesce(s.attempt, e.attempt) as attempt, case when e.kind = 'completed' then e.data end as output,
+       case when e.kind = 'completed' then e.notes end as output_notes, s.error, s.error_notes, r.shard
+  from {schema}.run r
+ cross join lateral (
+   select e.kind, e.at, e.epoch, e.attempt, e.data, e.notes
+     from {schema}.event e
+    where e.shard = r.shard and e.run_id = r.id
+    order by e.seq desc
+    limit 1) e
+  left join lateral (
+    select s.epoch, s.attempt, s.error, s.error_notes
+      from {schema}.stopped s
+     where e.kind <> 'completed' and s.shard = r.shard and s.run_id = r.id
+    offset 0) s on true
+ where e.kind in ('completed', 'failed', 'cancelled', 'timed_out', 'expired');
+
+-- Ends runs that are in no room any more, and have their last fact: what is kept of those that did not complete, their parents'
+-- messages, the hint. Answers the live parents to wake.
+-- p_statuses: null where all have completed; then none of the columns behind it is needed.
+-- p_epochs, p_attempts: as they were in the room, for a redrive to go on from. p_parents: the parents of these runs, or null.
+create function {schema}.finish_runs_v1(
+  p_shard smallint, p_now timestamptz, p_runs uuid[], p_parents uuid[], p_statuses text[], p_epochs integer[],
+  p_attempts integer[], p_errors text[], p_error_notes text[])
+returns uuid[]
+language plpgsql
+as $$
+begin
+  if p_statuses is not null then
+    insert into {schema}.stopped (shard, run_id, ended_at, epoch, attempt, status, error_code, error, error_notes)
+    select p_shard, i.id, p_now, i.epoch, i.attempt, i.status, left(i.error::json ->> 'code', 255), i.error::json,
+           i.error_notes::json
+      from unnest(p_runs, p_statuses, p_epochs, p_attempts, p_errors, p_error_notes)
+           i (id, status, epoch, attempt, error, error_notes)
+     where i.status <> 'completed';
+  end if;
+  perform {schema}.hint_runs_v1('e', p_runs);
+  if p_parents is null then
+    return null;
+  end if;
+  return {schema}.tell_parents_v1(p_shard, p_now, p_runs);
+end
+$$;
+
+-- Tells the live parents of runs that have just ended, unless they end with them. Answers those that it told.
 -- A run that goes on as another one has nothing to tell its parent.
 -- A child that was redriven ends again: its parent hears of that unless it has heard of the earlier end.
-create function {schema}.finish_runs_v1(
-  p_shard smallint, p_now timestamptz, p_runs uuid[], p_epochs integer[], p_attempts integer[], p_statuses text[],
-  p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[])
+create function {schema}.tell_parents_v1(p_shard smallint, p_now timestamptz, p_runs uuid[])
 returns uuid[]
 language plpgsql
 as $$
 declare
-  v_stopped uuid[];
-  v_children uuid[];
   v_parents uuid[];
 begin
-  with target as materialized (
-    select r.place, i.epoch, i.attempt, i.status, i.output, i.output_notes, i.error, i.error_notes
-      from unnest(p_runs, p_epochs, p_attempts, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes)
-           i (id, epoch, attempt, status, output, output_notes, error, error_notes)
+  with told as (
+    insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data, notes)
+    select p_shard, c.parent_id, c.id, p_now, 'child', c.parent_request,
+           {schema}.child_end_v1(c.id, c.first_id, e.status, e.output, e.error),
+           {schema}.child_notes_v1(e.output_notes, e.error_notes)
+      from (select c.id, c.parent_id, c.first_id, c.parent_request
+              from {schema}.run c
+             where c.shard = p_shard and c.id = any (p_runs) and c.continued_as is null
+            offset 0) c
      cross join lateral (
-       select r.ctid as place
-         from {schema}.run r
-        where r.shard = p_shard and r.id = i.id and r.status is null
-       offset 0) r
-  ), done as (
-    update {schema}.run r
-       set status = t.status, output = t.output::json, output_notes = t.output_notes::json,
-           error = t.error::json, error_notes = t.error_notes::json, ended_at = p_now, epoch = t.epoch, attempt = t.attempt
-      from target t
-     where r.ctid = t.place
-    returning r.id, r.status, r.parent_id is not null and r.continued_as is null and r.parent_id <> all (p_runs) as is_child
+       select e.status, e.output, e.output_notes, e.error, e.error_notes
+         from {schema}.endings e
+        where e.shard = p_shard and e.run_id = c.id
+       offset 0) e
+     where c.parent_id is not null and c.parent_id <> all (p_runs)
+       and exists (select 1 from {schema}.run parent
+                    where parent.shard = p_shard and parent.id = c.parent_id
+                      and {schema}.end_status_v1(p_shard, parent.id) is null
+                   offset 0)
+    on conflict (shard, run_id, id) do update
+       set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
+     where inbox.taken_seq is null
+    returning run_id
   )
-  select array_agg(d.id) filter (where d.status <> 'completed'), array_agg(d.id) filter (where d.is_child)
-    into v_stopped, v_children
-    from done d;
-
-  if v_stopped is not null then
-    insert into {schema}.stopped (shard, run_id, ended_at, status, error_code)
-    select p_shard, r.id, p_now, r.status, left(r.error ->> 'code', 255)
-      from {schema}.run r
-     where r.shard = p_shard and r.id = any (v_stopped);
-  end if;
-  if v_children is not null then
-    with told as (
-      insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data, notes)
-      select p_shard, c.parent_id, c.id, p_now, 'child', c.parent_request,
-             {schema}.child_end_v1(c.id, c.first_id, c.status, c.output, c.error),
-             {schema}.child_notes_v1(c.output_notes, c.error_notes)
-        from {schema}.run c
-       where c.shard = p_shard and c.id = any (v_children)
-         and exists (select 1 from {schema}.run parent
-                      where parent.shard = p_shard and parent.id = c.parent_id and parent.status is null
-                     offset 0)
-      on conflict (shard, run_id, id) do update
-         set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
-       where inbox.taken_seq is null
-      returning run_id
-    )
-    select array_agg(distinct t.run_id) into v_parents from told t;
-  end if;
-
-  perform {schema}.hint_runs_v1('e', p_runs);
+  select array_agg(distinct t.run_id) into v_parents from told t;
   return v_parents;
 end
 $$;
@@ -1158,8 +1186,8 @@ begin
   select array_agg({schema}.cancel_error_v1(f.data) order by array_position(v_ended, f.run_id)) into v_errors from first f;
 
   perform {schema}.wake_runs_v1(p_shard, p_now, {schema}.finish_runs_v1(p_shard, p_now, v_ended,
-    array_fill(0, array[cardinality(v_ended)]), v_attempts,
-    array_fill('cancelled'::text, array[cardinality(v_ended)]), null, null, v_errors, null));
+    {schema}.parents_of_v1(p_shard, v_ended), array_fill('cancelled'::text, array[cardinality(v_ended)]),
+    array_fill(0, array[cardinality(v_ended)]), v_attempts, v_errors, null));
 end
 $$;
 
@@ -1313,29 +1341,60 @@ begin
 end
 $$;
 
+-- Does the same for runs that leave: their leases are deleted, not locked first. Answers what was held, and its attempts.
+-- By the order of the index, which is that of their ids.
+create function {schema}.take_leases_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[],
+                                        out runs uuid[], out attempts integer[])
+language plpgsql
+as $$
+declare
+  v_held uuid[];
+begin
+  -- Most have the first epoch, and so the same.
+  if p_epochs[1] = all (p_epochs) then
+    with gone as (
+      delete from {schema}.lease l
+       where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true and l.epoch = p_epochs[1]
+      returning l.run_id, l.attempt
+    )
+    select array_agg(g.run_id), array_agg(g.attempt) into runs, attempts from gone g;
+    return;
+  end if;
+  v_held := ({schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs)).runs;
+  with gone as (
+    delete from {schema}.lease l where l.shard = p_shard and l.run_id = any (v_held) returning l.run_id, l.attempt
+  )
+  select array_agg(g.run_id), array_agg(g.attempt) into runs, attempts from gone g;
+end
+$$;
+
 -- Appends facts. One whose seq is there already is left as it is: the write is being repeated. Nobody else can be adding it,
 -- since the caller has locked the lease; \`on conflict\` would write a second WAL record for each fact.
 -- p_lost: runs whose lease is gone; nothing is written for them. Optional columns may be null as a whole.
+-- e_epochs: of the holder, in facts that complete a run. Answers how many it has appended.
 create function {schema}.append_events_v1(
   p_shard smallint, p_now timestamptz, p_worker uuid, p_lost uuid[],
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
-  e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
-returns void
+  e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[], e_epochs integer[] default null)
+returns integer
 language plpgsql
 as $$
+declare
+  v_written integer;
 begin
-  insert into {schema}.event (shard, run_id, seq, at, kind, name, attempt, began_at, due_at, data, notes, worker_id)
-  select p_shard, e.run_id, e.seq, p_now, e.kind, e.name, e.attempt, to_timestamp(e.began_ms / 1000.0),
+  insert into {schema}.event (shard, run_id, seq, at, kind, name, attempt, epoch, began_at, due_at, data, notes, worker_id)
+  select p_shard, e.run_id, e.seq, p_now, e.kind, e.name, e.attempt, e.epoch, to_timestamp(e.began_ms / 1000.0),
          coalesce(date_trunc('milliseconds', p_now + e.delay_ms * interval '1 millisecond' + interval '999 microseconds'),
                   to_timestamp(e.due_ms / 1000.0)),
          e.data::json, e.notes::json,
          case when e.kind in ('completed', 'failed', 'cancelled', 'timed_out', 'attempt_failed') then p_worker end
-    from unnest(e_runs, e_seqs, e_kinds, e_names, e_attempts, e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes)
-         e (run_id, seq, kind, name, attempt, began_ms, delay_ms, due_ms, data, notes)
+    from unnest(e_runs, e_seqs, e_kinds, e_names, e_attempts, e_epochs, e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes)
+         e (run_id, seq, kind, name, attempt, epoch, began_ms, delay_ms, due_ms, data, notes)
    where (p_lost is null or e.run_id <> all (p_lost))
      and not exists (select 1 from {schema}.event h
                       where h.shard = p_shard and h.run_id = e.run_id and h.seq = e.seq
                      offset 0);
+  get diagnostics v_written = row_count;
 
   -- Asked as \`is null\`, the planner may look through all that is unread, for each message taken.
   if e_takes is not null then
@@ -1354,10 +1413,11 @@ begin
       perform {schema}.answer_updates_v1(p_shard, p_lost, e_runs, e_seqs, e_kinds, e_takes);
     end if;
   end if;
+  return v_written;
 end
 $$;
 
--- The runs of p_runs that are not in p_held; null if all are.
+-- The runs of p_runs that are not in p_held, where null is none; null if all are.
 create function {schema}.lost_runs_v1(p_runs uuid[], p_held uuid[])
 returns uuid[]
 language plpgsql immutable
@@ -1642,48 +1702,52 @@ begin
 end
 $$;
 
--- Ends held runs: facts, result, the parent's message and wake-up, a cancel for the children of what was stopped or failed;
--- p_next: the runs that go on from them, see continue_runs_v1. p_parents: the parents of these runs.
+-- Ends held runs: facts, the parent's message and wake-up, a cancel for the children of what was stopped or failed;
+-- p_next: the runs that go on from them, see continue_runs_v1. p_parents: the parents of these runs, or null.
+-- p_statuses: null where all have completed. The fact that says so carries the output, and is all that is written for one that has
+-- no parent: its lease is what others wait for who want to know whether it lives.
 -- Answers the runs that were not ended, for their lease is lost. Fails with 40001 if it must be tried again.
--- Locks: run rows of these runs, their parents and stopped children, then lease rows of all of them, each in id order.
+-- Locks: where there are parents, children to be stopped or runs to go on: run rows of these runs and of those, in id order, and the
+-- lease rows of all of them; then those of these runs, each in id order.
 -- Index: run_pkey, run_parent, lease_pkey, event_pkey.
 create function {schema}.end_runs_v1(
-  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_statuses text[],
-  p_outputs text[], p_output_notes text[], p_errors text[], p_error_notes text[], p_children json, p_written json,
-  p_next json, p_parents uuid[],
+  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_statuses text[], p_errors text[], p_error_notes text[],
+  p_children json, p_written json, p_next json, p_parents uuid[],
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
-  e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
+  e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[], e_epochs integer[])
 returns table (run_id uuid)
 language plpgsql
 set search_path = pg_catalog
 set lock_timeout = '250ms'
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 #variable_conflict use_column
 declare
-  v_parents uuid[] := p_parents;
   v_children uuid[];
   v_locked uuid[];
-  v_held uuid[];
-  v_lost uuid[];
   v_gone uuid[];
   v_attempts integer[];
+  v_lost uuid[];
+  v_wake uuid[];
   v_next uuid[];
   v_now timestamptz;
 begin
-  v_children := {schema}.stopped_children_v1(p_shard, p_runs, p_statuses);
-  v_locked := p_runs || v_parents || v_children;
-  perform 1 from (select 1 from {schema}.run r
-                   where r.shard = p_shard and r.id = any (v_locked)
-                   order by r.id for no key update) r;
-  if cardinality(v_locked) > cardinality(p_runs) then
-    perform 1 from (select 1 from {schema}.lease l
-                     where l.shard = p_shard and l.run_id = any (v_locked)
-                     order by l.run_id for update) l;
+  if p_statuses is not null or p_parents is not null or p_next is not null then
+    v_children := {schema}.stopped_children_v1(p_shard, p_runs, p_statuses);
+    v_locked := p_runs || p_parents || v_children;
+    perform 1 from (select 1 from {schema}.run r
+                     where r.shard = p_shard and r.id = any (v_locked)
+                     order by r.id for no key update) r;
+    if cardinality(v_locked) > cardinality(p_runs) then
+      perform 1 from (select 1 from {schema}.lease l
+                       where l.shard = p_shard and l.run_id = any (v_locked)
+                       order by l.run_id for update) l;
+    end if;
   end if;
-  v_held := ({schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs)).runs;
-  v_lost := {schema}.lost_runs_v1(p_runs, v_held);
+  select t.runs, t.attempts into v_gone, v_attempts from {schema}.take_leases_v1(p_shard, p_worker, p_runs, p_epochs) t;
+  v_lost := {schema}.lost_runs_v1(p_runs, v_gone);
   v_now := {clock};
   -- An earlier write of this holder, its answer lost, may have added children while we waited for the lease.
   if v_children is not null
@@ -1692,8 +1756,17 @@ begin
     raise exception 'children were added meanwhile' using errcode = 'serialization_failure';
   end if;
 
-  perform {schema}.append_events_v1(p_shard, v_now, p_worker, v_lost, e_runs, e_seqs, e_kinds, e_names, e_attempts,
-                                    e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_takes);
+  -- The fact that says how a run ended is its last, also where an earlier write of its holder has the number which that was given.
+  if {schema}.append_events_v1(p_shard, v_now, p_worker, v_lost, e_runs, e_seqs, e_kinds, e_names, e_attempts,
+                               e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_takes, e_epochs) < cardinality(e_runs) then
+    insert into {schema}.event (shard, run_id, seq, at, kind, attempt, epoch, began_at, data, notes, worker_id)
+    select p_shard, e.run_id, {schema}.newest_seq_v1(p_shard, e.run_id) + 1, v_now, e.kind, e.attempt, e.epoch,
+           to_timestamp(e.began_ms / 1000.0), e.data::json, e.notes::json, case when e.kind <> 'expired' then p_worker end
+      from unnest(e_runs, e_kinds, e_attempts, e_epochs, e_began_ms, e_data, e_notes)
+           e (run_id, kind, attempt, epoch, began_ms, data, notes)
+     where e.kind in ('completed', 'failed', 'cancelled', 'timed_out', 'expired') and e.run_id = any (v_gone)
+       and {schema}.end_status_v1(p_shard, e.run_id) is null;
+  end if;
   if p_children is not null then
     perform {schema}.put_children_v1(p_shard, v_now, p_children, v_lost);
     v_children := {schema}.stopped_children_v1(p_shard, p_runs, p_statuses);
@@ -1701,35 +1774,28 @@ begin
   if p_written is not null then
     perform {schema}.write_streams_v1(p_shard, v_now, p_written, v_lost);
   end if;
-  with gone as (
-    delete from {schema}.lease l where l.shard = p_shard and l.run_id = any (v_held) returning l.run_id, l.attempt
-  )
-  select array_agg(g.run_id), array_agg(g.attempt) into v_gone, v_attempts from gone g;
   if p_next is not null then
     v_next := {schema}.continue_runs_v1(p_shard, v_now, p_next, v_lost);
   end if;
 
   -- Most often all are ended, and were found in the order in which they are named.
-  if v_gone = p_runs then
-    v_parents := {schema}.finish_runs_v1(p_shard, v_now, p_runs, p_epochs, v_attempts, p_statuses, p_outputs, p_output_notes,
-                                         p_errors, p_error_notes);
+  if p_statuses is null or v_gone = p_runs then
+    v_wake := {schema}.finish_runs_v1(p_shard, v_now, v_gone, p_parents, p_statuses, p_epochs, v_attempts, p_errors, p_error_notes);
   else
-    v_parents := (
-      select {schema}.finish_runs_v1(p_shard, v_now, array_agg(i.id), array_agg(i.epoch),
-                                     array_agg(v_attempts[array_position(v_gone, i.id)]),
-                                     array_agg(i.status), array_agg(i.output), array_agg(i.output_notes),
-                                     array_agg(i.error), array_agg(i.error_notes))
-        from unnest(p_runs, p_epochs, p_statuses, p_outputs, p_output_notes, p_errors, p_error_notes)
-             i (id, epoch, status, output, output_notes, error, error_notes)
+    v_wake := (
+      select {schema}.finish_runs_v1(p_shard, v_now, array_agg(i.id), p_parents, array_agg(i.status), array_agg(i.epoch),
+                                     array_agg(v_attempts[array_position(v_gone, i.id)]), array_agg(i.error),
+                                     array_agg(i.error_notes))
+        from unnest(p_runs, p_epochs, p_statuses, p_errors, p_error_notes) i (id, epoch, status, error, error_notes)
        where i.id = any (v_gone)
       having count(*) > 0);
   end if;
 
   if v_children is not null then
-    v_parents := v_parents || {schema}.cancel_children_v1(p_shard, v_now, v_children, v_held);
+    v_wake := v_wake || {schema}.cancel_children_v1(p_shard, v_now, v_children, v_gone);
   end if;
-  if v_parents is not null or v_next is not null then
-    perform {schema}.wake_runs_v1(p_shard, v_now, v_parents || v_next);
+  if v_wake is not null or v_next is not null then
+    perform {schema}.wake_runs_v1(p_shard, v_now, v_wake || v_next);
   end if;
 
   if v_lost is not null then
@@ -1763,7 +1829,8 @@ begin
     insert into {schema}.inbox (shard, run_id, id, sent_at, topic, data)
     select p_shard, c.id, {schema}.cancel_from_parent_v1(c.id, c.parent_id), p_now, 'cancel', '{"reason":"parent"}'::json
       from {schema}.run c
-     where c.shard = p_shard and c.id = any (p_children) and (c.parent_id = any (p_parents)) is true and c.status is null
+     where c.shard = p_shard and c.id = any (p_children) and (c.parent_id = any (p_parents)) is true
+       and {schema}.end_status_v1(p_shard, c.id) is null
     on conflict (shard, run_id, id) do update set sent_at = excluded.sent_at, taken_seq = null
     returning run_id
   )
@@ -1778,7 +1845,7 @@ returns uuid[]
 language plpgsql
 as $$
 begin
-  if not p_statuses && '{cancelled,timed_out,failed}' then
+  if (p_statuses && '{cancelled,timed_out,failed}') is not true then
     return null;
   end if;
   return array(
@@ -1787,9 +1854,9 @@ begin
      cross join lateral (
        select c.id
          from {schema}.run c
-        where c.shard = p_shard and c.parent_id = i.id and c.status is null and c.detached is not true
+        where c.shard = p_shard and c.parent_id = i.id and c.detached is not true
        offset 0) c
-     where i.status in ('cancelled', 'timed_out', 'failed'));
+     where {schema}.end_status_v1(p_shard, c.id) is null and i.status in ('cancelled', 'timed_out', 'failed'));
 end
 $$;
 
@@ -1886,7 +1953,7 @@ begin
      cross join lateral (
        select r.first_id
          from {schema}.run r
-        where r.shard = p_shard and r.id = m.run_id and r.status is null
+        where r.shard = p_shard and r.id = m.run_id and {schema}.end_status_v1(p_shard, r.id) is null
        offset 0) r
      order by m.place
     on conflict do nothing
@@ -1911,7 +1978,8 @@ begin
        where r.shard = p_shard and r.id = m.run_id
       offset 0) r on true;
 
-  v_wake := array(select r.id from {schema}.run r where r.shard = p_shard and r.id = any (p_runs) and r.status is null);
+  v_wake := array(select r.id from {schema}.run r
+                   where r.shard = p_shard and r.id = any (p_runs) and {schema}.end_status_v1(p_shard, r.id) is null);
   if v_wake <> '{}' then
     perform {schema}.wake_runs_v1(p_shard, v_now, v_wake);
   end if;
@@ -1934,14 +2002,14 @@ declare
   v_first uuid;
   v_next uuid;
 begin
-  select r.status, r.first_id, r.continued_as into v_status, v_first, v_next
+  select {schema}.end_status_v1(p_shard, r.id), r.first_id, r.continued_as into v_status, v_first, v_next
     from {schema}.run r where r.shard = p_shard and r.id = v_run;
   if not found then
     return 'missing';
   end if;
   if v_next is not null then
     v_first := coalesce(v_first, p_run);
-    select r.id, r.status into v_run, v_status
+    select r.id, {schema}.end_status_v1(p_shard, r.id) into v_run, v_status
       from {schema}.run r where r.shard = p_shard and r.first_id = v_first and r.continued_as is null;
   end if;
   if v_status is not null then
@@ -1978,7 +2046,8 @@ begin
   perform 1 from (select 1 from {schema}.run r
                    where r.shard = p_shard and r.id = any (v_locked)
                    order by r.id for no key update) r;
-  v_wake := array(select r.id from {schema}.run r where r.shard = p_shard and r.id = any (p_runs) and r.status is null)
+  v_wake := array(select r.id from {schema}.run r
+                   where r.shard = p_shard and r.id = any (p_runs) and {schema}.end_status_v1(p_shard, r.id) is null)
          || {schema}.forward_messages_v1(p_shard, p_runs, v_locked);
   if v_wake <> '{}' then
     perform {schema}.wake_runs_v1(p_shard, {clock}, v_wake);
@@ -2469,8 +2538,9 @@ begin
   perform {schema}.return_leases_v1(p_shard, p_now, v_runs);
   if v_failed is not null then
     v_statuses := array_fill('failed'::text, array[cardinality(v_failed)]);
-    perform {schema}.wake_runs_v1(p_shard, p_now, {schema}.finish_runs_v1(p_shard, p_now, v_failed, v_epochs, v_attempts,
-      v_statuses, null, null, array_fill(v_error, array[cardinality(v_failed)]), null));
+    perform {schema}.wake_runs_v1(p_shard, p_now, {schema}.finish_runs_v1(p_shard, p_now, v_failed,
+      {schema}.parents_of_v1(p_shard, v_failed), v_statuses, v_epochs, v_attempts,
+      array_fill(v_error, array[cardinality(v_failed)]), null));
     -- Their children are told as in a caller's own transaction: those that somebody is working on hear of it by the hint.
     v_children := {schema}.cancel_children_v1(p_shard, p_now, {schema}.stopped_children_v1(p_shard, v_failed, v_statuses), v_failed);
     if v_children is not null then
@@ -2517,8 +2587,8 @@ begin
   select array_agg(e.run_id), array_agg(e.epoch), array_agg(e.attempt), array_agg(e.status)
     into v_expired, v_epochs, v_attempts, v_statuses from ended e;
   if v_expired is not null then
-    perform {schema}.wake_runs_v1(p_shard, p_now, {schema}.finish_runs_v1(p_shard, p_now, v_expired, v_epochs, v_attempts,
-      v_statuses, null, null, null, null));
+    perform {schema}.wake_runs_v1(p_shard, p_now, {schema}.finish_runs_v1(p_shard, p_now, v_expired,
+      {schema}.parents_of_v1(p_shard, v_expired), v_statuses, v_epochs, v_attempts, null, null));
   end if;
   return coalesce(cardinality(v_expired), 0);
 end
@@ -2534,7 +2604,7 @@ $$;
 -- Rooms are looked up run by run: joined, they are read as a whole for each page of a list when the statistics are missing.
 create view {schema}.runs as
 select r.id, r.workflow, r.version, r.queue, r.priority,
-       case when r.status is not null then r.status
+       case when e.status is not null then e.status
             when l.run_id is not null then 'running'
             when y.run_id is not null then 'pending'
             when p.reason = 'delayed' then 'pending'
@@ -2542,32 +2612,46 @@ select r.id, r.workflow, r.version, r.queue, r.priority,
             else p.reason end as status,
        r.key, r.tags, r.parent_id, coalesce(r.root_id, r.id) as root_id, r.depth, r.forked_from,
        coalesce(r.first_id, r.id) as first_id, r.continued_as,
-       coalesce(l.epoch, y.epoch, p.epoch, r.epoch) as epoch,
+       coalesce(l.epoch, y.epoch, p.epoch, s.epoch, e.epoch, 1) as epoch,
        coalesce(l.last_seq, y.last_seq, p.last_seq) as last_seq,
-       coalesce(l.attempt, y.attempt, p.attempt, r.attempt) as attempt,
+       coalesce(l.attempt, y.attempt, p.attempt, s.attempt, e.attempt) as attempt,
        coalesce(l.failures, y.failures, p.failures) as failures,
        coalesce(l.crashes, y.crashes, p.crashes) as crashes,
        l.worker_id, w.host, w.pid, l.claimed_at, l.began_at, p.reason::text as park_reason, p.due_at, p.wants,
        r.created_at, r.start_at, r.expires_at, r.deadline_at,
-       coalesce(r.ended_at, l.claimed_at, y.ready_at, p.parked_at) as moved_at,
-       r.ended_at, r.ended_at - r.created_at as duration,
-       r.error ->> 'code' as error_code, r.error ->> 'message' as error_message,
-       r.input, r.input_notes, r.output, r.output_notes, r.error, r.error_notes, r.retry, r.shard
+       coalesce(e.ended_at, l.claimed_at, y.ready_at, p.parked_at) as moved_at,
+       e.ended_at, e.ended_at - r.created_at as duration,
+       s.error ->> 'code' as error_code, s.error ->> 'message' as error_message,
+       r.input, r.input_notes, case when e.status = 'completed' then e.data end as output,
+       case when e.status = 'completed' then e.notes end as output_notes, s.error, s.error_notes, r.retry, r.shard
   from {schema}.run r
+  left join lateral (
+    select e.kind::text as status, e.at as ended_at, e.epoch, e.attempt, e.data, e.notes
+      from (select e.kind, e.at, e.epoch, e.attempt, e.data, e.notes
+              from {schema}.event e
+             where e.shard = r.shard and e.run_id = r.id
+             order by e.seq desc
+             limit 1) e
+     where e.kind in ('completed', 'failed', 'cancelled', 'timed_out', 'expired')) e on true
+  left join lateral (
+    select s.epoch, s.attempt, s.error, s.error_notes
+      from {schema}.stopped s
+     where e.status <> 'completed' and s.shard = r.shard and s.run_id = r.id
+    offset 0) s on true
   left join lateral (
     select y.run_id, y.epoch, y.last_seq, y.attempt, y.failures, y.crashes, y.ready_at
       from {schema}.ready y
-     where r.status is null and y.shard = r.shard and y.run_id = r.id
+     where e.status is null and y.shard = r.shard and y.run_id = r.id
     offset 0) y on true
   left join lateral (
     select l.run_id, l.epoch, l.last_seq, l.attempt, l.failures, l.crashes, l.worker_id, l.claimed_at, l.began_at
       from {schema}.lease l
-     where r.status is null and l.shard = r.shard and l.run_id = r.id
+     where e.status is null and l.shard = r.shard and l.run_id = r.id
     offset 0) l on true
   left join lateral (
     select p.run_id, p.epoch, p.last_seq, p.attempt, p.failures, p.crashes, p.reason, p.due_at, p.wants, p.parked_at
       from {schema}.parked p
-     where r.status is null and p.shard = r.shard and p.run_id = r.id
+     where e.status is null and p.shard = r.shard and p.run_id = r.id
     offset 0) p on true
   left join lateral (
     select w.host, w.pid from {schema}.worker w where w.id = l.worker_id offset 0) w on true;
@@ -2771,7 +2855,7 @@ create view {schema}.timers as
 select e.run_id, e.seq::integer as seq, e.name, case when {schema}.is_timeout_v1(e.name) then 'timeout' else 'sleep' end as kind,
        e.at as set_at, e.due_at as fire_at,
        case when a.kind = 'timer_fired' then 'fired'
-            when a.kind is not null or r.status is not null then 'void'
+            when a.kind is not null or d.status is not null then 'void'
             else 'set' end as status,
        case when a.kind = 'timer_fired' then a.at end as fired_at,
        e.shard
@@ -2784,7 +2868,7 @@ select e.run_id, e.seq::integer as seq, e.name, case when {schema}.is_timeout_v1
      order by a.seq
      limit 1) a on true
   left join lateral (
-    select r.status from {schema}.run r where r.shard = e.shard and r.id = e.run_id offset 0) r on true
+    select d.status from {schema}.endings d where d.shard = e.shard and d.run_id = e.run_id offset 0) d on true
  where e.kind = 'timer_set';
 
 -- What parked runs wait for: one row for each thing that would let one go on.
@@ -2816,18 +2900,19 @@ select p.run_id, r.workflow, r.version, r.queue, c.kind, c.name, c.child_id, p.p
    select 'child'::text as kind, k.workflow as name, k.id as child_id
      from (select k.id, k.workflow
              from {schema}.run k
-            where k.parent_id = p.run_id and k.shard = p.shard and k.status is null
+            where k.parent_id = p.run_id and k.shard = p.shard
+              and not exists (select 1 from {schema}.endings d where d.shard = k.shard and d.run_id = k.id offset 0)
            offset 0) k
     where p.reason = 'waiting' and 'child' = any (p.wants)) c;
 
 -- Runs that failed, and can be redriven. Index: stopped_status by status and age, stopped_pkey, run_pkey, event_pkey.
 create view {schema}.dead_letters as
-select s.run_id, r.workflow, r.version, r.queue, r.key, r.tags, s.error_code, r.error ->> 'message' as error_message,
-       r.attempt as attempts, r.created_at, s.ended_at as failed_at, e.worker_id, w.host, w.pid,
-       r.input, r.input_notes, r.error, r.error_notes, s.shard
+select s.run_id, r.workflow, r.version, r.queue, r.key, r.tags, s.error_code, s.error ->> 'message' as error_message,
+       s.attempt as attempts, r.created_at, s.ended_at as failed_at, e.worker_id, w.host, w.pid,
+       r.input, r.input_notes, s.error, s.error_notes, s.shard
   from {schema}.stopped s
  cross join lateral (
-   select r.workflow, r.version, r.queue, r.key, r.tags, r.attempt, r.created_at, r.input, r.input_notes, r.error, r.error_notes
+   select r.workflow, r.version, r.queue, r.key, r.tags, r.created_at, r.input, r.input_notes
      from {schema}.run r
     where r.shard = s.shard and r.id = s.run_id
    offset 0) r
@@ -2920,7 +3005,7 @@ declare
   v_steps text;
 begin
   select r.* into v_run from {schema}.run r where r.id = why.run;
-  if v_run.id is null or v_run.status is not null then
+  if v_run.id is null or {schema}.end_status_v1(v_run.shard, v_run.id) is not null then
     return null;
   end if;
 
@@ -2986,7 +3071,8 @@ begin
                           union all
                          (select 'child ' || k.workflow || ' ' || k.id
                             from {schema}.run k
-                           where k.parent_id = v_run.id and k.shard = v_run.shard and k.status is null
+                           where k.parent_id = v_run.id and k.shard = v_run.shard
+                             and {schema}.end_status_v1(k.shard, k.id) is null
                              and 'child' = any (v_parked.wants)
                            limit 3)
                           union all
@@ -3008,7 +3094,8 @@ $$;
 -- would read the table for as long as the connection lasts.
 
 -- A run's history, unfenced, in order: up to some bytes and one fact more, so that any line carries it in time. What comes after
--- that is not read; a row without a seq says that there is more. Index: event_pkey.
+-- that is not read; a row without a seq says that there is more. The output is the run's, and no part of its history.
+-- Index: event_pkey.
 create function {schema}.load_history_v1(p_shard smallint, p_run uuid, p_after_seq integer)
 returns table (seq integer, kind text, name text, attempt integer, data text, notes text,
                at_ms float8, began_ms float8, due_ms float8, worker_id uuid, format smallint)
@@ -3024,7 +3111,8 @@ declare
 begin
   -- date_part answers a float8, which is exact to the microsecond here; extract a numeric, which took half of the time.
   for seq, kind, name, attempt, data, notes, at_ms, began_ms, due_ms, worker_id, format in
-    select e.seq::integer, e.kind::text, e.name, e.attempt, e.data::text, e.notes::text,
+    select e.seq::integer, e.kind::text, e.name, e.attempt, case when e.kind <> 'completed' then e.data::text end,
+           case when e.kind <> 'completed' then e.notes::text end,
            floor(round(date_part('epoch', e.at) * 1e6) / 1e3),
            floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3),
            floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3),
@@ -3064,7 +3152,8 @@ declare
   v_bytes bigint := 0;
 begin
   for place, seq, kind, name, attempt, data, notes, at_ms, began_ms, due_ms, worker_id, format in
-    select e.place::integer, e.seq::integer, e.kind::text, e.name, e.attempt, e.data::text, e.notes::text,
+    select e.place::integer, e.seq::integer, e.kind::text, e.name, e.attempt, case when e.kind <> 'completed' then e.data::text end,
+           case when e.kind <> 'completed' then e.notes::text end,
            floor(round(date_part('epoch', e.at) * 1e6) / 1e3),
            floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3),
            floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3),
@@ -3092,7 +3181,7 @@ end
 $$;
 
 -- How runs ended, for those who wait; status is null while one lives. chain_end: of a run that went on as another, the one at
--- the end of its chain. Index: run_pkey, run_chain.
+-- the end of its chain. Index: run_pkey, event_pkey, stopped_pkey, run_chain.
 create function {schema}.read_ends_v1(p_shard smallint, p_runs uuid[])
 returns table (id uuid, status text, output text, output_notes text, error text, error_notes text, chain_end uuid)
 language plpgsql stable
@@ -3103,9 +3192,14 @@ as $$
 #variable_conflict use_column
 begin
   return query
-  select r.id, r.status::text, r.output::text, r.output_notes::text, r.error::text, r.error_notes::text,
+  select r.id, e.status, e.output::text, e.output_notes::text, e.error::text, e.error_notes::text,
          case when r.continued_as is not null then {schema}.chain_end_v1(p_shard, coalesce(r.first_id, r.id)) end
     from {schema}.run r
+    left join lateral (
+      select e.status, e.output, e.output_notes, e.error, e.error_notes
+        from {schema}.endings e
+       where e.shard = p_shard and e.run_id = r.id
+      offset 0) e on true
    where r.shard = p_shard and r.id = any (p_runs);
 end
 $$;
@@ -3398,7 +3492,7 @@ begin
                    where r.shard = p_shard and r.id = any (v_locked)
                    order by r.id for no key update) r;
   v_now := {clock};
-  select r.status into v_status from {schema}.run r where r.shard = p_shard and r.id = p_run;
+  select {schema}.end_status_v1(p_shard, r.id) into v_status from {schema}.run r where r.shard = p_shard and r.id = p_run;
   if not found then
     return 'missing';
   end if;
@@ -3432,8 +3526,8 @@ begin
   values (p_shard, p_run, v_seq + 1, v_now, 'cancel_requested', null, null, null, p_data::json, p_notes::json),
          (p_shard, p_run, v_seq + 2, v_now, 'cancelled', case when v_began_at is not null then v_attempt end, v_began_at,
           case when v_began_at is not null then v_worker end, null, null);
-  v_wake := {schema}.finish_runs_v1(p_shard, v_now, array[p_run], array[v_epoch], array[v_attempt], '{cancelled}',
-                                    null, null, array[{schema}.cancel_error_v1(p_data::json)], null)
+  v_wake := {schema}.finish_runs_v1(p_shard, v_now, array[p_run], {schema}.parents_of_v1(p_shard, array[p_run]), '{cancelled}',
+                                    array[v_epoch], array[v_attempt], array[{schema}.cancel_error_v1(p_data::json)], null)
          || {schema}.cancel_children_v1(p_shard, v_now, v_children, array[p_run]);
   perform {schema}.wake_runs_v1(p_shard, v_now, v_wake);
   if v_worker is not null then
@@ -3469,22 +3563,24 @@ begin
   v_now := {clock};
   return query
   select i.id, case when r.id is null then 'missing'
-                    when r.status is null then 'live'
-                    when r.status = 'completed' and (not p_fresh or r.continued_as is not null) then 'completed'
-                    when floor(extract(epoch from r.ended_at) * 1000)::float8 <> i.ended_ms then 'live'
+                    when e.status is null then 'live'
+                    when e.status = 'completed' and (not p_fresh or r.continued_as is not null) then 'completed'
+                    when floor(extract(epoch from e.ended_at) * 1000)::float8 <> i.ended_ms then 'live'
                     else 'redriven' end
     from (select distinct on (i.id) i.id, i.ended_ms from unnest(p_runs, p_ended_ms) i (id, ended_ms)) i
     left join lateral (
-      select r.id, r.status, r.ended_at, r.continued_as
-        from {schema}.run r where r.shard = p_shard and r.id = i.id offset 0) r on true;
+      select r.id, r.continued_as from {schema}.run r where r.shard = p_shard and r.id = i.id offset 0) r on true
+    left join lateral (
+      select e.status, e.ended_at from {schema}.endings e where e.shard = p_shard and e.run_id = i.id offset 0) e on true;
   v_redriven := array(
     select distinct r.id
       from unnest(p_runs, p_ended_ms) i (id, ended_ms)
      cross join lateral (
-       select r.id, r.status, r.ended_at, r.continued_as
-         from {schema}.run r where r.shard = p_shard and r.id = i.id offset 0) r
-     where (p_fresh and r.status is not null and r.continued_as is null or r.status <> 'completed')
-       and (floor(extract(epoch from r.ended_at) * 1000)::float8 <> i.ended_ms) is not true);
+       select r.id, r.continued_as from {schema}.run r where r.shard = p_shard and r.id = i.id offset 0) r
+     cross join lateral (
+       select e.status, e.ended_at from {schema}.endings e where e.shard = p_shard and e.run_id = i.id offset 0) e
+     where (p_fresh and r.continued_as is null or e.status <> 'completed')
+       and (floor(extract(epoch from e.ended_at) * 1000)::float8 <> i.ended_ms) is not true);
   if v_redriven = '{}' then
     return;
   end if;
@@ -3503,22 +3599,16 @@ begin
           for update) i
   )
   update {schema}.inbox i set taken_seq = 0 from asked a where i.ctid = a.place;
-  with back as (
-    update {schema}.run r
-       set status = null, ended_at = null, output = null, output_notes = null, error = null, error_notes = null,
-           start_at = null, expires_at = null,
-           deadline_at = case when r.deadline_at > v_now then r.deadline_at end
-     where r.shard = p_shard and r.id = any (v_redriven)
-    returning r.id, r.epoch, r.attempt
-  ), gone as (
-    delete from {schema}.stopped s where s.shard = p_shard and s.run_id = any (v_redriven)
-    returning s.run_id, s.error_code
-  )
-  select array_agg((b.id, b.epoch, 0, b.attempt + (b.epoch > 0)::integer, 0, 0,
-                    coalesce(g.error_code = 'WORKER_CRASHED', false)::integer * 2, true)::{schema}.room)
+  update {schema}.run r
+     set start_at = null, expires_at = null,
+         deadline_at = case when r.deadline_at > v_now then r.deadline_at end
+   where r.shard = p_shard and r.id = any (v_redriven);
+  select array_agg((e.run_id, e.epoch, 0, e.attempt + (e.epoch > 0)::integer, 0, 0,
+                    ((e.error ->> 'code' = 'WORKER_CRASHED') is true)::integer * 2, true)::{schema}.room)
     into v_rooms
-    from back b
-    left join gone g on g.run_id = b.id;
+    from {schema}.endings e
+   where e.shard = p_shard and e.run_id = any (v_redriven);
+  delete from {schema}.stopped s where s.shard = p_shard and s.run_id = any (v_redriven);
 
   if p_fresh then
     perform {schema}.forget_children_v1(p_shard, v_now, v_redriven);
@@ -3539,7 +3629,7 @@ end
 $$;
 
 -- Tells these runs of children that ended while they did not live. How those ended that did not complete becomes a fact at
--- once: it belongs to the life before, and so is tried again. A child that lives again has nothing to tell yet. One that was
+-- once: it belongs to the life before, and so is tried again. A child that lives again, with them or before, has nothing to tell yet. One that was
 -- asked to stop with its parent and has not ended yet counts as cancelled: what it tells later is not heard.
 create function {schema}.hear_children_v1(p_shard smallint, p_now timestamptz, p_runs uuid[])
 returns void
@@ -3548,15 +3638,20 @@ as $$
 begin
   insert into {schema}.inbox (shard, run_id, id, sent_at, topic, name, data, notes)
   select p_shard, c.parent_id, c.id, p_now, 'child', c.parent_request,
-         {schema}.child_end_v1(c.id, c.first_id, coalesce(c.status, 'cancelled'), c.output, c.error),
-         {schema}.child_notes_v1(c.output_notes, c.error_notes)
+         {schema}.child_end_v1(c.id, c.first_id, coalesce(e.status, 'cancelled'), e.output, e.error),
+         {schema}.child_notes_v1(e.output_notes, e.error_notes)
     from unnest(p_runs) p (id)
    cross join lateral (
-     select c.parent_id, c.id, c.first_id, c.parent_request, c.status, c.output, c.output_notes, c.error, c.error_notes
+     select c.parent_id, c.id, c.first_id, c.parent_request
        from {schema}.run c
       where c.shard = p_shard and c.parent_id = p.id and c.continued_as is null
      offset 0) c
-   where c.status is not null or {schema}.is_stopping_v1(p_shard, c.id, c.parent_id)
+    left join lateral (
+      select e.status, e.output, e.output_notes, e.error, e.error_notes
+        from {schema}.endings e
+       where e.shard = p_shard and e.run_id = c.id and c.id <> all (p_runs)
+      offset 0) e on true
+   where e.status is not null or {schema}.is_stopping_v1(p_shard, c.id, c.parent_id)
   on conflict (shard, run_id, id) do update
      set sent_at = excluded.sent_at, data = excluded.data, notes = excluded.notes
    where inbox.taken_seq is null;
@@ -3571,7 +3666,10 @@ begin
         where i.shard = p_shard and i.run_id = p.id and i.taken_seq is null and i.topic = 'child'
           for update) i
      cross join lateral (
-       select c.status from {schema}.run c where c.shard = p_shard and c.id = i.id offset 0) c
+       select case when c.id <> all (p_runs) then {schema}.end_status_v1(p_shard, c.id) end as status
+         from {schema}.run c
+        where c.shard = p_shard and c.id = i.id
+       offset 0) c
   ), failed as materialized (
     select u.place, u.run_id, u.name, u.data, u.notes, {schema}.newest_seq_v1(p_shard, u.run_id)
              + (row_number() over (partition by u.run_id order by u.id))::integer as seq
@@ -3642,7 +3740,7 @@ begin
   if not found then
     return 'missing';
   end if;
-  if v_run.status is not null then
+  if {schema}.end_status_v1(p_shard, p_run) is not null then
     return 'ended';
   end if;
   v_now := {clock};
@@ -3989,7 +4087,7 @@ begin
      cross join lateral (
        select r.ctid as place
          from {schema}.run r
-        where r.shard = p_shard and r.id = n.run_id and r.status is null
+        where r.shard = p_shard and r.id = n.run_id
        offset 0) r
      where p_lost is null or n.run_id <> all (p_lost)
   ), made_way as (
@@ -4108,9 +4206,7 @@ begin
                   offset 0) c
            where c.continued_as is not null
           offset 0) f
-   cross join lateral (
-     select r.status from {schema}.run r where r.shard = p_shard and r.id = f.chain_end offset 0) e
-   where f.chain_end = any (p_locked) and e.status is null;
+   where f.chain_end = any (p_locked) and {schema}.end_status_v1(p_shard, f.chain_end) is null;
   if v_from is null then
     return null;
   end if;
@@ -4123,10 +4219,12 @@ $$;
 create view {schema}.patches as
 with used as materialized (
   select e.name as patch, r.workflow, r.version, e.shard, min(e.at) as since,
-         count(*) filter (where r.status is null) as runs
+         count(*) filter (where d.status is null) as runs
     from {schema}.event e
    cross join lateral (
-     select r.workflow, r.version, r.status from {schema}.run r where r.shard = e.shard and r.id = e.run_id offset 0) r
+     select r.workflow, r.version from {schema}.run r where r.shard = e.shard and r.id = e.run_id offset 0) r
+    left join lateral (
+      select d.status from {schema}.endings d where d.shard = e.shard and d.run_id = e.run_id offset 0) d on true
    where e.kind = 'patched'
    group by e.name, r.workflow, r.version, e.shard
 ), live as materialized (
@@ -4321,7 +4419,7 @@ begin
     left join lateral (
       select true as is_live
         from {schema}.run r
-       where r.shard = p_shard and r.id = q.run_id and r.status is null
+       where r.shard = p_shard and r.id = q.run_id and {schema}.end_status_v1(p_shard, r.id) is null
       offset 0) r on true
     left join lateral (
       select i.topic, i.answer_seq
@@ -4418,7 +4516,7 @@ as $$
 #variable_conflict use_column
 begin
   return query
-  select r.status is not null, null::integer, null, null::integer, null::boolean, null::boolean, null, null, null::float8
+  select {schema}.end_status_v1(p_shard, r.id) is not null, null::integer, null, null::integer, null::boolean, null::boolean, null, null, null::float8
     from {schema}.run r
    where r.shard = p_shard and r.id = p_run;
   return query
@@ -4447,7 +4545,7 @@ as $$
 begin
   return query
   select not exists (select 1 from {schema}.run r
-                      where r.shard = p_shard and r.id = q.run_id and r.status is null
+                      where r.shard = p_shard and r.id = q.run_id and {schema}.end_status_v1(p_shard, r.id) is null
                      offset 0)
          or exists (select 1 from {schema}.stream s
                      where s.shard = p_shard and s.run_id = q.run_id and s.name = q.name and s.position = q.after + 1
@@ -4773,16 +4871,16 @@ as $$
 #variable_conflict use_column
 begin
   return query
-  select k.id, k.parent_request, r.status, r.epoch, k.created_at, r.ended_at, k.error, k.error_notes
-    from (select k.id, k.parent_request, k.created_at, k.error, k.error_notes
-            from (select k.id, k.parent_request, k.created_at, k.error, k.error_notes
+  select k.id, k.parent_request, r.status, r.epoch, k.created_at, r.ended_at, r.error, r.error_notes
+    from (select k.id, k.parent_request, k.created_at
+            from (select k.id, k.parent_request, k.created_at
                     from {schema}.run k
                    where k.parent_id = p_run and (k.shard = p_shard) is true and (p_after is null or k.id > p_after)
                   offset 0) k
            order by k.id
            limit p_limit) k
    cross join lateral (
-     select r.status, r.epoch, r.ended_at from {schema}.runs r where r.shard = p_shard and r.id = k.id offset 0) r
+     select r.status, r.epoch, r.ended_at, r.error, r.error_notes from {schema}.runs r where r.shard = p_shard and r.id = k.id offset 0) r
    order by k.id;
 end
 $$;
@@ -4903,7 +5001,8 @@ create view {schema}.nodes as
 select r.id as run_id, n.place, n.name, n.state, n.reason, n.workflow, n.version, n.needs, n.at_least, n.is_each, n.is_optional,
        n.child_id, n.runs, n.began_at, n.ended_at, r.shard
   from {schema}.run r
- cross join lateral {schema}.read_nodes_v1(r.shard, r.id, r.status is not null) n;
+ cross join lateral {schema}.read_nodes_v1(
+   r.shard, r.id, exists (select 1 from {schema}.endings d where d.shard = r.shard and d.run_id = r.id offset 0)) n;
 `,
   },
 ];

@@ -176,6 +176,7 @@ export interface ParkAnswer extends RecordAnswer {
   readonly messages: readonly Message[];
 }
 
+/** Its last fact is the one that says how the run ended, and in which attempt. */
 export interface Ending extends Recording, RunEnd {
   /** The run that goes on from this one, which completes by that. Default: none does. */
   readonly next?: Continuation;

@@ -182,7 +182,9 @@ export interface Rescheduling {
 /** How a run ended, for whoever waits for it. */
 export interface RunEnd {
   readonly status: EndStatus;
+  /** Of a run that has completed; null if it returned nothing. */
   readonly output: Payload | null;
+  /** Of one that has not. */
   readonly error: Payload | null;
 }
 

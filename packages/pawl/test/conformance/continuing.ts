@@ -9,7 +9,10 @@ import { event, expectSound, json, type World } from "./world.ts";
 async function goOn(world: World, lease: Lease, more: Partial<Continuation> = {}): Promise<RunId> {
   const seq = (await world.history(lease.runId)).length + 1;
   const next = { id: world.nextId(), version: 1, input: json("next"), isRaw: false, ...more };
-  const events = [event(seq, "continued", { data: json({ id: next.id }) }), event(seq + 1, "completed")];
+  const events = [
+    event(seq, "continued", { data: json({ id: next.id }) }),
+    event(seq + 1, "completed", { attempt: 1 }),
+  ];
   await world.end(lease, "completed", { events, output: null, next });
   expectSound(await world.snapshot());
   return next.id;

@@ -20,8 +20,9 @@ export function describeEnding(test: StoreTest): void {
         const lease = await world.startHeld();
         await world.record(lease, [event(1, "step_completed")]);
         await world.clock.advance("1s");
-        const output = { json: `{"total": 1.50}`, notes: `["x"]` };
-        const error = json({ name: "Error", message: "no" }, `["y"]`);
+        const isCompleted = status === "completed";
+        const output = isCompleted ? { json: `{"total": 1.50}`, notes: `["x"]` } : null;
+        const error = isCompleted ? null : json({ name: "Error", message: "no" }, `["y"]`);
         await world.end(lease, status, { output, error });
         expect(await world.store.getRun(lease.runId)).toMatchObject({
           status,
@@ -45,7 +46,7 @@ export function describeEnding(test: StoreTest): void {
       const events = [
         event(1, "signal_received", { takes: message!.id }),
         event(2, "child_started"),
-        event(3, "completed"),
+        event(3, "completed", { attempt: 1 }),
       ];
       await world.end(lease, "completed", { events, children: [child] });
       expect(await world.inbox(lease.runId)).toMatchObject([{ takenSeq: 1 }]);
@@ -130,12 +131,23 @@ export function describeEnding(test: StoreTest): void {
       expect(message!.data!.notes).toBe(null);
     });
 
-    test("carries the notes on the error, and tells null from no output", async ({ world }) => {
+    test("carries the notes on the error", async ({ world }) => {
       const { parentId, child } = await startFamily(world);
-      await world.end(child, "failed", { output: json(null), error: json("sealed", `{"codec":"c"}`) });
+      await world.end(child, "failed", { error: json("sealed", `{"codec":"c"}`) });
       const [message] = await world.readInbox(await world.hold(parentId));
-      expect(JSON.parse(message!.data!.json)).toMatchObject({ output: null, error: "sealed" });
+      expect(JSON.parse(message!.data!.json)).toMatchObject({ error: "sealed" });
       expect(JSON.parse(message!.data!.notes!)).toEqual({ output: null, error: { codec: "c" } });
+    });
+
+    test("tells null from no output", async ({ world }) => {
+      const outputs: unknown[] = [];
+      for (const output of [json(null), null]) {
+        const { parentId, child } = await startFamily(world);
+        await world.end(child, "completed", { output });
+        const [message] = await world.readInbox(await world.hold(parentId));
+        outputs.push(JSON.parse(message!.data!.json));
+      }
+      expect(outputs).toMatchObject([{ output: null }, expect.not.objectContaining({ output: null })]);
     });
 
     test("tells a parent that is held, and leaves it there", async ({ world }) => {

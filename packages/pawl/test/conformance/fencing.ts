@@ -34,8 +34,11 @@ const writes: Readonly<Record<string, Write>> = {
     }),
   "park until due": async (world, scene, lease) =>
     world.store.park({ ...(await world.parking(lease, recording(world, scene, lease))), delayMs: 5 }),
-  end: async (world, scene, lease) =>
-    world.end(lease, "cancelled", { ...recording(world, scene, lease), output: json(1) }),
+  end: async (world, scene, lease) => {
+    const { events, children } = recording(world, scene, lease);
+    const last = event(4, "cancelled", { attempt: 1 });
+    return world.end(lease, "cancelled", { events: [...events, last], children, error: json(1) });
+  },
   release: (world, _scene, lease) => world.store.release(lease),
 };
 

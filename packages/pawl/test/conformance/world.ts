@@ -183,10 +183,11 @@ export function createWorld(harness: StoreHarness): World {
     park: async (lease, parking) => store.park(await world.parking(lease, parking)),
     async ending(lease, status = "completed", ending) {
       const seq = (await world.history(lease.runId)).length + 1;
+      const run = await store.getRun(lease.runId);
       return {
         lease,
-        parentId: (await store.getRun(lease.runId))?.parentId ?? null,
-        events: [event(seq, status)],
+        parentId: run?.parentId ?? null,
+        events: [event(seq, status, { attempt: run?.attempt ?? 1 })],
         children: [],
         status,
         output: status === "completed" ? json("done") : null,

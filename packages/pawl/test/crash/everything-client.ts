@@ -63,10 +63,9 @@ async function readTale(pawl: Pawl, runId: RunId): Promise<readonly string[]> {
 /** Resolves when every run on this queue has ended: children that were cancelled may need a moment more than their parent. */
 export async function allEnded({ pool, schema }: Scene, queue: string): Promise<void> {
   await eventually(async () => {
-    const { rowCount } = await pool.query(
-      `select 1 from ${schema}.run where queue = $1 and ended_at is null limit 1`,
-      [queue],
-    );
+    const { rowCount } = await pool.query(`select 1 from ${schema}.live_runs where queue = $1 limit 1`, [
+      queue,
+    ]);
     return rowCount;
   }).toBe(0);
 }

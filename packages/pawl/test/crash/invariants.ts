@@ -8,7 +8,7 @@ const endKinds = "('completed', 'failed', 'cancelled', 'timed_out', 'expired')";
 const rules: Readonly<Record<string, string>> = {
   "a run has not ended as it should": `
     select id, workflow, status
-      from {schema}.run
+      from {schema}.runs
      where status is distinct from coalesce('${JSON.stringify(undoneAs)}'::jsonb ->> workflow, 'completed')`,
   "an ended run is still in a room": `
     select run_id from {schema}.ready union all

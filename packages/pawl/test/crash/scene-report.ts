@@ -13,7 +13,7 @@ interface Observed {
 /** Those that should have completed. */
 const unfinished = `
   select id
-    from {schema}.run
+    from {schema}.runs
    where status is distinct from coalesce('${JSON.stringify(undoneAs)}'::jsonb ->> workflow, 'completed')
    order by ended_at nulls last, id
    limit 5`;
@@ -22,7 +22,7 @@ const unfinished = `
 const questions: Readonly<Record<string, string>> = {
   "rooms and who holds them": `
     select format('%s runs, %s live; ready %s (suspects %s), parked %s, leases %s',
-                  (select count(*) from {schema}.run), (select count(*) from {schema}.run where ended_at is null),
+                  (select count(*) from {schema}.run), (select count(*) from {schema}.live_runs),
                   (select count(*) from {schema}.ready), (select count(*) from {schema}.ready where suspicion >= 2),
                   (select count(*) from {schema}.parked),
                   (select json_agg(l) from (select worker_id, count(*) from {schema}.lease group by 1) l))`,

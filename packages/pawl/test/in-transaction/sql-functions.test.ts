@@ -11,7 +11,7 @@ const shop = useShop();
 /** Everything that is stored of a new run, but for its id and the instants that differ between two starts. */
 const stored = `
   select r.workflow, r.version, r.queue, r.priority, r.input::jsonb, r.input_notes, r.start_at, r.parent_id,
-         r.parent_request, r.root_id, r.depth, r.shard, r.status, r.detached, r.key is not null as has_key,
+         r.parent_request, r.root_id, r.depth, r.shard, r.detached, r.key is not null as has_key,
          round(extract(epoch from r.expires_at - r.created_at) / 3600) as expires_h,
          round(extract(epoch from r.deadline_at - r.created_at) / 3600) as deadline_h,
          to_jsonb(y) - '{run_id,ready_at,expires_at}'::text[] as ready, y.expires_at = r.expires_at as expires_alike,

@@ -47,7 +47,7 @@ export async function holderMoves(
     moves.end(`end ${run} as cancelled`, [await world.ending(lease, "cancelled")]),
     moves.end(`let ${run} go on as another`, [
       await world.ending(lease, "completed", {
-        events: [event(seq, "continued"), event(seq + 1, "completed")],
+        events: [event(seq, "continued"), event(seq + 1, "completed", { attempt: 1 })],
         next: { id: world.nextId(), version: 1, input: json("next"), isRaw: false },
       }),
     ]),

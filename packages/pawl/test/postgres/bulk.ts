@@ -34,18 +34,18 @@ export async function fillTables(pool: pg.Pool, schema: SchemaName, bulk: Bulk):
      values ('${stranger}', now(), now(), 86400000, 1, 1000, 'elsewhere', '{default}')`,
     `insert into {schema}.worker (id, started_at, heard_at, ended_at, swept_at, lease_ms, pid, concurrency, host, queues)
      select ${id("n")}, now(), now(), now(), now(), 15000, 1, 100, 'gone', '{default}' from ${series(0, 200)}`,
-    `insert into {schema}.run (id, created_at, ended_at, version, priority, depth, shard, workflow, queue, status, key, input, output)
-     select ${id("n")}, ${instant("n", end)}, ${instant("n", end)}, 1, 0, 0, 0, 'checkout', 'default', case when n % 10 = 0 then 'failed' else 'completed' end, 'old:' || n, '{"orderId":1}', '{"ok":true}'
+    `insert into {schema}.run (id, created_at, version, priority, depth, shard, workflow, queue, key, input)
+     select ${id("n")}, ${instant("n", end)}, 1, 0, 0, 0, 'checkout', 'default', 'old:' || n, '{"orderId":1}'
        from ${series(0, bulk.finished)}`,
-    `insert into {schema}.stopped (shard, run_id, ended_at, status, error_code)
-     select 0, ${id("n")}, ${instant("n", end)}, 'failed', 'OLD' from ${series(0, bulk.finished)} where n % 10 = 0`,
+    `insert into {schema}.stopped (shard, run_id, ended_at, epoch, attempt, status, error_code, error)
+     select 0, ${id("n")}, ${instant("n", end)}, 1, 1, 'failed', 'OLD', '{"code":"OLD"}' from ${series(0, bulk.finished)} where n % 10 = 0`,
     `insert into {schema}.tag (shard, run_id, tag) select 0, ${id("n")}, 'old' from ${series(0, bulk.finished)}`,
     `insert into {schema}.key (shard, key, run_id, workflow, version)
      select 0, 'old:' || n, ${id("n")}, 'checkout', 1 from ${series(0, bulk.finished)}`,
-    `insert into {schema}.event (shard, run_id, seq, at, kind)
-     select 0, ${id("n")}, 1, ${instant("n", bulk.finished)}, 'completed' from ${series(0, bulk.finished)}`,
     `insert into {schema}.event (shard, run_id, seq, at, kind, name)
-     select 0, ${id("n")}, 2, ${instant("n", bulk.finished)}, 'published', 'publish:stage' from ${series(0, bulk.finished)} where n % 10 = 0`,
+     select 0, ${id("n")}, 1, ${instant("n", bulk.finished)}, 'published', 'publish:stage' from ${series(0, bulk.finished)} where n % 10 = 0`,
+    `insert into {schema}.event (shard, run_id, seq, at, kind, attempt, data)
+     select 0, ${id("n")}, case when n % 10 = 0 then 2 else 1 end, ${instant("n", bulk.finished)}, case when n % 10 = 0 then 'failed' else 'completed' end, 1, '{"ok":true}' from ${series(0, bulk.finished)}`,
     `insert into {schema}.stream (shard, run_id, at, name, position, is_first, is_closing)
      select 0, ${id("n")}, now(), 'tokens', 1, false, false from ${series(0, bulk.finished)} where n % 10 = 0`,
     `insert into {schema}.run (id, created_at, version, priority, depth, shard, workflow, queue, input)

@@ -14,14 +14,17 @@ const room = `run_id as "runId", epoch, last_seq as "lastSeq", attempt, failures
 const queries: Record<keyof StoreSnapshot, string> = {
   runs: `select id, workflow, version, queue, priority, ${payload("input", "input_notes")} as input, key,
                 coalesce(raw, false) as "isRaw", coalesce(tags, '{}') as tags, retry, ${ms("start_at")} as "startAt",
-                case when status is not null then epoch end as epoch, case when status is not null then attempt end as attempt,
+                epoch, attempt,
                 ${ms("expires_at")} as "expiresAt", ${ms("deadline_at")} as "deadlineAt", parent_id as "parentId",
                 parent_request as "parentRequest", coalesce(root_id, id) as "rootId", depth,
                 coalesce(detached, false) as "isDetached", forked_from as "forkedFrom",
                 coalesce(first_id, id) as "firstId", continued_as as "continuedAs", ${ms("created_at")} as "createdAt",
                 status, ${payload("output", "output_notes")} as output, ${payload("error", "error_notes")} as error,
                 ${ms("ended_at")} as "endedAt"
-           from {schema}.run order by id`,
+           from {schema}.run
+           left join (select run_id, status, ended_at, epoch, attempt, output, output_notes, error, error_notes
+                        from {schema}.endings) ending on run_id = id
+          order by id`,
   ready: `select ${room}, told, ${ms("ready_at")} as "readyAt", ${ms("expires_at")} as "expiresAt" from {schema}.ready order by run_id`,
   lease: `select ${room}, told, worker_id as "workerId", ${ms("claimed_at")} as "claimedAt", ${ms("began_at")} as "begunAt",
                  crash_limit as "crashLimit"
@@ -29,7 +32,8 @@ const queries: Record<keyof StoreSnapshot, string> = {
   parked: `select ${room}, reason, ${ms("due_at")} as "dueAt", array(select w from unnest(wants) w order by w collate "C") as wants
              from {schema}.parked order by run_id`,
   events: `select run_id as "runId", seq, kind, ${ms("at")} as at, name, attempt, ${ms("began_at")} as "beganAt",
-                  ${ms("due_at")} as "dueAt", worker_id as "workerId", ${payload("data", "notes")} as data
+                  ${ms("due_at")} as "dueAt", worker_id as "workerId",
+                  case when kind <> 'completed' then ${payload("data", "notes")} end as data
              from {schema}.event order by run_id, seq`,
   inbox: `select run_id as "runId", id, topic, name, ${payload("data", "notes")} as data,
                  idempotency_key as "idempotencyKey", ${ms("sent_at")} as "sentAt", sent_to as "sentTo", taken_seq as "takenSeq",

@@ -98,7 +98,7 @@ test("keys are rotated while runs are under way", async ({ pool, schema }) => {
   expect(await after.handle(run.id).result()).toBe("go in an output");
 
   const { rows } = await pool.query(
-    `select input->>'data' as input, output->>'data' as output from ${schema}.run`,
+    `select input->>'data' as input, output->>'data' as output from ${schema}.runs`,
   );
   expect(rows).toEqual([
     { input: expect.stringMatching(/^2026-11:/), output: expect.stringMatching(/^2027-01:/) },
@@ -132,7 +132,12 @@ describe("a ciphertext that somebody has", () => {
     const { pawl, a, b } = await twoRuns({ pool, schema });
     await using _ = pawl;
     await pool.query(
-      `update ${schema}.run r set output = s.output, input = s.input from ${schema}.run s where r.id = $1 and s.id = $2`,
+      `update ${schema}.run r set input = s.input from ${schema}.run s where r.id = $1 and s.id = $2`,
+      [a.id, b.id],
+    );
+    await pool.query(
+      `update ${schema}.event e set data = s.data from ${schema}.event s
+        where e.run_id = $1 and s.run_id = $2 and e.kind = 'completed' and s.kind = 'completed'`,
       [a.id, b.id],
     );
     await expect(a.result()).rejects.toMatchObject(refused);
@@ -150,7 +155,10 @@ describe("a ciphertext that somebody has", () => {
       [a.id],
     );
     await expect(a.history()).rejects.toMatchObject(refused);
-    await pool.query(`update ${schema}.run set output = input where id = $1`, [a.id]);
+    await pool.query(
+      `update ${schema}.event set data = input from ${schema}.run where run_id = $1 and id = $1 and kind = 'completed'`,
+      [a.id],
+    );
     await expect(a.result()).rejects.toMatchObject(refused);
   });
 
@@ -188,19 +196,21 @@ describe("a ciphertext that somebody has", () => {
     const { pawl, a } = await twoRuns({ pool, schema });
     await using _ = pawl;
     const { rows } = await pool.query<{ output: string }>(
-      `select output::text as output from ${schema}.run where id = $1`,
+      `select data::text as output from ${schema}.event where run_id = $1 and kind = 'completed'`,
       [a.id],
     );
     const damages = [
-      `jsonb_set(output::jsonb, '{data}', to_jsonb(overlay(output->>'data' placing 'AAAA' from 40 for 4)))`,
-      `jsonb_set(output::jsonb, '{data}', to_jsonb(left(output->>'data', 20)))`,
-      `jsonb_set(output::jsonb, '{data}', '5')`,
+      `jsonb_set(data::jsonb, '{data}', to_jsonb(overlay(data->>'data' placing 'AAAA' from 40 for 4)))`,
+      `jsonb_set(data::jsonb, '{data}', to_jsonb(left(data->>'data', 20)))`,
+      `jsonb_set(data::jsonb, '{data}', '5')`,
       `'null'::jsonb`,
     ];
+    const change = (data: string): string =>
+      `update ${schema}.event set data = (${data})::json where run_id = $1 and kind = 'completed'`;
     for (const damage of damages) {
-      await pool.query(`update ${schema}.run set output = (${damage})::json where id = $1`, [a.id]);
+      await pool.query(change(damage), [a.id]);
       await expect(a.result()).rejects.toMatchObject({ code: "CODEC_FAILED" });
-      await pool.query(`update ${schema}.run set output = $2 where id = $1`, [a.id, rows[0]!.output]);
+      await pool.query(change("$2"), [a.id, rows[0]!.output]);
       expect(await a.result()).toBe("a first");
     }
   });

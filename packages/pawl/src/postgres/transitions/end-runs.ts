@@ -1,14 +1,15 @@
-import type { Ending, Lease } from "../../store/lease.ts";
+import { firstEpoch, type Ending, type Lease } from "../../store/lease.ts";
 import { bareColumn, sizeOfPayload, sparseColumn } from "../columns.ts";
 import type { Row } from "../database.ts";
 import { transition } from "../transition.ts";
 import {
   childrenValue,
-  eventValues,
+  factColumns,
   inOrder,
   leaseValues,
   sizeOfRecording,
   writtenValue,
+  type FactOfRun,
 } from "./holder-calls.ts";
 
 /** See migrations/0004_hold.sql. */
@@ -16,7 +17,7 @@ export const endRuns = transition(
   "end_runs",
   `select run_id
      from {schema}.end_runs_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
-                               $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`,
+                               $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)`,
 );
 
 /** See migrations/0004_hold.sql. */
@@ -31,28 +32,49 @@ export const beginRuns = transition(
   "select run_id from {schema}.begin_runs_v1($1, $2, $3, $4)",
 );
 
+interface FactOfEnded extends FactOfRun {
+  readonly epoch: number;
+}
+
 interface LostRow extends Row {
   readonly run_id: string;
 }
 
 export function endValues(shard: number, given: readonly Ending[]): readonly unknown[] {
   const endings = inOrder(given);
+  const facts = endings.flatMap(factsOf);
   return [
     ...leaseValues(
       shard,
       endings.map(({ lease }) => lease),
     ),
-    bareColumn(endings, (ending) => ending.status),
-    sparseColumn(endings, (ending) => ending.output?.json),
-    sparseColumn(endings, (ending) => ending.output?.notes),
+    endings.every(isCompleted) ? null : bareColumn(endings, (ending) => ending.status),
     sparseColumn(endings, (ending) => ending.error?.json),
     sparseColumn(endings, (ending) => ending.error?.notes),
     childrenValue(endings),
     writtenValue(endings),
     nextValue(endings),
     parentsValue(endings),
-    ...eventValues(endings),
+    ...factColumns(facts),
+    sparseColumn(facts, ({ event, epoch }) =>
+      event.kind === "completed" && epoch !== firstEpoch ? epoch : null,
+    ),
   ];
+}
+
+function isCompleted({ status }: Ending): boolean {
+  return status === "completed";
+}
+
+/** A run's last fact is the one that says how it ended; where it has completed, that carries the output. */
+function factsOf({ lease, events, output }: Ending): readonly FactOfEnded[] {
+  const { runId, epoch } = lease;
+  return events.map((event, index) => ({
+    runId,
+    event,
+    data: index === events.length - 1 ? (output ?? event.data) : event.data,
+    epoch,
+  }));
 }
 
 /** The parents of these runs; null where none has one. */

@@ -1,3 +1,4 @@
+import type { Payload } from "../../core/json.ts";
 import type { Lease, NewEvent, Recording } from "../../store/lease.ts";
 import { bareColumn, sizeOfPayload, sparseColumn } from "../columns.ts";
 import { runsJson, sizeOfRun } from "./create-runs.ts";
@@ -41,9 +42,10 @@ export function writtenValue(recordings: readonly Recording[]): string | null {
   return items.length === 0 ? null : JSON.stringify(items);
 }
 
-interface FactOfRun {
+export interface FactOfRun {
   readonly runId: string;
   readonly event: NewEvent;
+  readonly data: Payload | null | undefined;
 }
 
 /**
@@ -61,16 +63,21 @@ const sparseColumns: readonly ((fact: FactOfRun) => string | number | null | und
   ({ event }) => event.beganAt,
   ({ event }) => event.delayMs,
   ({ event }) => event.dueAt,
-  ({ event }) => event.data?.json,
-  ({ event }) => event.data?.notes,
+  ({ data }) => data?.json,
+  ({ data }) => data?.notes,
   ({ event }) => event.takes,
 ];
 
-/** The eleven event columns that `append_events` reads; null where no item has a value. */
+/** The facts of all these recordings, as columns. */
 export function eventValues(recordings: readonly Recording[]): readonly unknown[] {
   const facts: FactOfRun[] = [];
   for (const { lease, events } of recordings)
-    for (const event of events) facts.push({ runId: lease.runId, event });
+    for (const event of events) facts.push({ runId: lease.runId, event, data: event.data });
+  return factColumns(facts);
+}
+
+/** The eleven event columns that `append_events` reads; null where no item has a value. */
+export function factColumns(facts: readonly FactOfRun[]): readonly unknown[] {
   if (facts.length === 0) return Array<null>(bareColumns.length + sparseColumns.length).fill(null);
   return [
     ...bareColumns.map((pick) => bareColumn(facts, pick)),
