@@ -126,6 +126,8 @@ export interface HoldingParts {
   readonly payloads?: Payloads;
   /** Who is told how runs end, before they would find it in the store. Default: nobody is. */
   readonly audiences?: ReadonlySet<Audience> | undefined;
+  /** The run's code has come to its end, and that is about to be written down. Default: nobody is told. */
+  readonly ending?: (runId: RunId, epoch: number) => void;
 }
 
 /** What a fact takes in memory beside its payload. */
@@ -253,6 +255,7 @@ class RunHolding implements Holding {
 
   async end(end: RunEnd, next: Continuation | null): Promise<"ended"> {
     this.#isLeaving = true;
+    this.#parts.ending?.(this.#lease.runId, this.#lease.epoch);
     const tellWaiting = next === null ? this.#waiting() : null;
     const report = this.#report;
     await this.#write(

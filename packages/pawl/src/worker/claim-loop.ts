@@ -8,7 +8,7 @@ import type { Claim, ClaimedRun, ClaimRequest, Lane } from "../store/lease.ts";
 import type { Store } from "../store/store.ts";
 import { createClaimMarks, type Look } from "./claim-marks.ts";
 import type { Registration } from "./registration.ts";
-import type { Slots } from "./slots.ts";
+import { fewSlots, type Slots } from "./slots.ts";
 import { createSuspects } from "./suspects.ts";
 
 export interface ClaimLoopParts extends LoopSeams {
@@ -38,6 +38,8 @@ export interface ClaimLoop extends Pick<Loop, "start" | "stop" | "turned"> {
   lookAtAll(): void;
   /** A slot is free again. */
   freed(runId: RunId): void;
+  /** One will be: the code of its run has come to its end. */
+  ending(): void;
   /** Whether a run may be taken that nobody has queued: nothing is known to wait or under way, and no suspect is tried alone. */
   mayTake(): boolean;
 }
@@ -46,8 +48,6 @@ export interface ClaimLoop extends Pick<Loop, "start" | "stop" | "turned"> {
 const mostPerClaim = 500;
 /** With work waiting, a claim waits until a quarter of the slots is free, but never longer than this. */
 const longestBatchingMs = 5;
-/** With so few slots the order of claiming can be seen, and claims are rare: order comes before speed. */
-const fewSlots = 3;
 /** Polls grow this much rarer while notifications announce all there is to find. */
 const rarestPoll = 5;
 
@@ -170,6 +170,10 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
       if (slots.free() === 1) roomSince = clock.now();
       if (suspects.freed(runId)) isHinted = true;
       loop.poke();
+    },
+    ending() {
+      if (slots.free() === 1) roomSince = clock.now();
+      if (isMoreWaiting) loop.poke();
     },
     mayTake: () =>
       concurrency > fewSlots && !isMoreWaiting && !isClaiming && suspects.next(slots).kind === "ordinary",

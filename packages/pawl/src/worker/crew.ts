@@ -1,6 +1,6 @@
 import type { Clock } from "../core/clock.ts";
 import type { Probe } from "../core/crash-point.ts";
-import type { Ids } from "../core/ids.ts";
+import type { Ids, RunId } from "../core/ids.ts";
 import type { LoadMeter } from "../core/load.ts";
 import type { Loop, LoopSeams } from "../core/loop.ts";
 import type { Emit, PawlEvent } from "../core/pawl-event.ts";
@@ -108,7 +108,11 @@ export function createCrew(deps: WorkerDeps, settings: WorkerSettings, isBrief =
     begin(claimed, workerId) {
       if (executionDeps?.workerId !== workerId) {
         const isAlive = (): boolean => registration.isAlive(workerId);
-        executionDeps = { ...deps, store, workerId, findWorkflow, isAlive };
+        const ending = (runId: RunId, epoch: number): void => {
+          slots.ending(runId, epoch);
+          claimLoop.ending();
+        };
+        executionDeps = { ...deps, store, workerId, findWorkflow, isAlive, ending };
       }
       return createExecution(claimed, executionDeps);
     },

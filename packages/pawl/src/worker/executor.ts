@@ -64,6 +64,7 @@ export function createExecutor({ slots, cache, begin, freed, lost }: ExecutorPar
         runId: claimed.runId,
         epoch: claimed.epoch,
         execution: cache.take(claimed.runId, workerId)?.resume(claimed) ?? begin(claimed, workerId),
+        isEnding: false,
       };
       // This worker had it before, let go of it, and has not heard yet that it did: it is not lost.
       const before = slots.get(claimed.runId);

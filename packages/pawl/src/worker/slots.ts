@@ -6,9 +6,14 @@ export interface HeldRun {
   readonly runId: RunId;
   readonly epoch: number;
   readonly execution: Execution;
+  /** Its code has come to its end, and that is being written down. */
+  isEnding: boolean;
 }
 
-/** What a worker executes at once, at most `concurrency` runs. */
+/**
+ * What a worker executes at once, at most `concurrency` runs. Those whose end is being written down take no slot, up to as many again:
+ * so it claims while they are, and is never idle in between.
+ */
 export interface Slots {
   size(): number;
   free(): number;
@@ -18,6 +23,8 @@ export interface Slots {
   expect(runId: RunId): void;
   /** It is known now. */
   unexpect(runId: RunId): void;
+  /** The code of this run has come to its end. */
+  ending(runId: RunId, epoch: number): void;
   remove(held: HeldRun): void;
   /** Lets go of a run that is no longer this worker's. Its slot is free at once, though a step may take long to end. */
   drop(held: HeldRun): void;
@@ -27,19 +34,31 @@ export interface Slots {
   expected(): readonly RunId[];
 }
 
+/** With so few slots the order of runs can be seen, and claims are rare: order comes before speed. */
+export const fewSlots = 3;
+
 export function createSlots(concurrency: number): Slots {
   const byRun = new Map<RunId, HeldRun>();
   const expected = new Set<RunId>();
+  let ending = 0;
   const size = (): number => byRun.size + expected.size;
   const remove = (held: HeldRun): void => {
-    if (byRun.get(held.runId) === held) byRun.delete(held.runId);
+    if (byRun.get(held.runId) !== held) return;
+    byRun.delete(held.runId);
+    if (held.isEnding) ending -= 1;
+  };
+  const get: Slots["get"] = (runId, epoch) => {
+    const held = byRun.get(runId);
+    return epoch === undefined || held?.epoch === epoch ? held : undefined;
   };
   return {
     size,
-    free: () => concurrency - size(),
+    free: () => concurrency - size() + (concurrency > fewSlots ? Math.min(ending, concurrency) : 0),
     isEmpty: () => size() === 0,
     add(held) {
-      byRun.get(held.runId)?.execution.drop();
+      const before = byRun.get(held.runId);
+      before?.execution.drop();
+      if (before?.isEnding === true) ending -= 1;
       byRun.set(held.runId, held);
     },
     expect: (runId) => void expected.add(runId),
@@ -49,10 +68,13 @@ export function createSlots(concurrency: number): Slots {
       remove(held);
       held.execution.drop();
     },
-    get(runId, epoch) {
-      const held = byRun.get(runId);
-      return epoch === undefined || held?.epoch === epoch ? held : undefined;
+    ending(runId, epoch) {
+      const held = get(runId, epoch);
+      if (held === undefined || held.isEnding) return;
+      held.isEnding = true;
+      ending += 1;
     },
+    get,
     held: () => [...byRun.values()],
     expected: () => [...expected],
   };

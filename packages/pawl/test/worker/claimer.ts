@@ -72,7 +72,7 @@ export function createClaimer(
     concurrency,
     leaseMs,
     pollMs: 1_000,
-    execute: ({ runId, epoch }) => slots.add({ runId, epoch, execution: idleExecution }),
+    execute: ({ runId, epoch }) => slots.add({ runId, epoch, execution: idleExecution, isEnding: false }),
     expired: (workerId) => {
       expired.push(workerId);
       registration.renew(false);
