@@ -103,7 +103,8 @@ end
 $$;
 
 -- Does the same for runs that have nothing but what all have: no parent, key, tags, times or terms of their own. Most runs are such,
--- and take less as columns and in two plain inserts. p_paused: the queues that are, where there is a holder.
+-- and take less as columns and in two plain inserts. A column of one value but the ids says it of all; most often all four do.
+-- p_paused: the queues that are, where there is a holder.
 create function {schema}.put_plain_runs_v1(
   p_shard smallint, p_now timestamptz, n_ids uuid[], n_workflows text[], n_versions integer[], n_queues text[],
   n_priorities integer[], n_inputs text[], n_notes text[], p_holder uuid, p_crash_limit smallint, p_paused text[])
@@ -111,51 +112,58 @@ returns uuid[]
 language plpgsql
 as $$
 declare
-  v_new uuid[];
+  v_workflow text := n_workflows[1];
+  v_version integer := n_versions[1];
+  v_queue text := n_queues[1];
+  v_priority integer := n_priorities[1];
+  v_new integer;
   v_held uuid[];
 begin
-  with born as (
-    insert into {schema}.run (shard, id, workflow, version, queue, priority, input, input_notes, created_at, depth)
-    select p_shard, n.id, n.workflow, n.version, n.queue, n.priority, n.input::json, n.notes::json, p_now, 0
-      from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities, n_inputs, n_notes)
-           n (id, workflow, version, queue, priority, input, notes)
-    on conflict (shard, id) do nothing
-    returning id
-  )
-  select array_agg(b.id) into v_new from born b;
-  -- Most often all are new, and named once.
-  if v_new is distinct from n_ids then
+  insert into {schema}.run (shard, id, workflow, version, queue, priority, input, input_notes, created_at, depth)
+  select p_shard, n.id, coalesce(n.workflow, v_workflow), coalesce(n.version, v_version), coalesce(n.queue, v_queue),
+         coalesce(n.priority, v_priority), n.input::json, n.notes::json, p_now, 0
+    from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities, n_inputs, n_notes)
+         n (id, workflow, version, queue, priority, input, notes)
+  on conflict (shard, id) do nothing;
+  get diagnostics v_new = row_count;
+  -- Most often all are new, and named once. Those that were there are in a room, or have ended.
+  if v_new < cardinality(n_ids) then
     select array_agg(n.id), array_agg(n.workflow), array_agg(n.version), array_agg(n.queue), array_agg(n.priority)
       into n_ids, n_workflows, n_versions, n_queues, n_priorities
-      from (select distinct on (n.id) n.id, n.workflow, n.version, n.queue, n.priority
+      from (select distinct on (n.id) n.id, coalesce(n.workflow, v_workflow) as workflow, coalesce(n.version, v_version) as version,
+                   coalesce(n.queue, v_queue) as queue, coalesce(n.priority, v_priority) as priority
               from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities) n (id, workflow, version, queue, priority)
-             where n.id = any (v_new)) n;
-  end if;
-
-  if p_holder is not null then
-    with held as (
-      insert into {schema}.lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
-                                  crashes, suspicion, crash_limit, told)
-      select p_shard, n.id, p_holder, p_now, p_now, 1, 0, 1, 0, 0, 0, p_crash_limit, false
-        from unnest(n_ids, n_queues) n (id, queue)
-       where p_paused = '{}' or n.queue <> all (p_paused)
-      returning run_id
-    )
-    select array_agg(h.run_id) into v_held from held h;
-    if v_held = n_ids then
-      return v_held;
+             where not exists (select 1 from {schema}.ready y where y.shard = p_shard and y.run_id = n.id offset 0)
+               and not exists (select 1 from {schema}.lease l where l.shard = p_shard and l.run_id = n.id offset 0)
+               and not exists (select 1 from {schema}.parked p where p.shard = p_shard and p.run_id = n.id offset 0)
+               and not exists (select 1 from {schema}.event e where e.shard = p_shard and e.run_id = n.id offset 0)) n;
+    if n_ids is null then
+      return null;
     end if;
   end if;
 
-  with now_ready as (
-    insert into {schema}.ready (shard, run_id, ready_at, epoch, last_seq, attempt, priority, version, failures, crashes,
-                                suspicion, told, queue, workflow)
-    select p_shard, n.id, p_now, 0, 0, 1, n.priority, n.version, 0, 0, 0, false, n.queue, n.workflow
-      from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities) n (id, workflow, version, queue, priority)
-     where v_held is null or n.queue = any (p_paused)
-    returning queue
-  )
-  select array_agg(distinct r.queue) into n_queues from now_ready r;
+  if p_holder is not null then
+    insert into {schema}.lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
+                                crashes, suspicion, crash_limit, told)
+    select p_shard, n.id, p_holder, p_now, p_now, 1, 0, 1, 0, 0, 0, p_crash_limit, false
+      from unnest(n_ids, n_queues) n (id, queue)
+     where p_paused = '{}' or coalesce(n.queue, v_queue) <> all (p_paused);
+    get diagnostics v_new = row_count;
+    if v_new = cardinality(n_ids) then
+      return n_ids;
+    end if;
+    v_held := array(select n.id from unnest(n_ids, n_queues) n (id, queue) where coalesce(n.queue, v_queue) <> all (p_paused));
+  end if;
+
+  insert into {schema}.ready (shard, run_id, ready_at, epoch, last_seq, attempt, priority, version, failures, crashes,
+                              suspicion, told, queue, workflow)
+  select p_shard, n.id, p_now, 0, 0, 1, coalesce(n.priority, v_priority), coalesce(n.version, v_version), 0, 0, 0, false,
+         coalesce(n.queue, v_queue), coalesce(n.workflow, v_workflow)
+    from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities) n (id, workflow, version, queue, priority)
+   where v_held is null or coalesce(n.queue, v_queue) = any (p_paused);
+  if v_held is not null then
+    n_queues := array(select q from unnest(n_queues) q where q = any (p_paused));
+  end if;
   perform {schema}.hint_ready_v1(n_queues);
   return v_held;
 end
@@ -336,16 +344,16 @@ $$;
 -- Index: ready_claim, ready_suspect, run_pkey.
 -- An answer carries inputs up to some bytes together, in no order; what is left out its holder asks for by itself. Their
 -- sizes are known without reading them. It names the lane that a run was in, the first being 1, and has null for what most runs
--- have: epoch 1, no history, the first attempt, no failures, no suspicion, nothing told, priority and depth 0, created when ready.
+-- have: epoch 1, no history, nothing told, created when ready. What else a run may have is in one column, as json, and null where it
+-- has none of it.
 -- The last row answered is a footer: run_id null, told = suspects are waiting, and the time.
 create function {schema}.claim_runs_v1(
   p_shard smallint, p_worker uuid, p_limit integer, p_suspects boolean, p_begin boolean,
   p_queues text[], p_workflows text[], p_versions integer[], p_crash_limits smallint[],
   p_after_priorities integer[], p_after_ms float8[], p_after_ids uuid[], p_lease_ms integer)
 returns table (
-  run_id uuid, lane integer, epoch integer, last_seq integer, attempt integer, failures smallint, suspicion smallint, told boolean,
-  priority integer, ready_ms float8, key text, parent_id uuid, root_id uuid, depth integer, input text, notes text, created_ms float8, deadline_ms float8,
-  retry text, raw boolean, tags text[], left_out boolean)
+  run_id uuid, lane integer, ready_ms float8, input text, notes text, epoch integer, last_seq integer, told boolean,
+  created_ms float8, more text)
 language plpgsql
 set search_path = pg_catalog
 set plan_cache_mode = force_generic_plan
@@ -462,12 +470,18 @@ begin
         from {schema}.run r
        where r.shard = p_shard and r.id = any (array(select g.run_id from gone g))
     )
-    select g.run_id, g.lane, nullif(g.epoch, 1), nullif(g.last_seq, 0), nullif(g.attempt, 1), nullif(g.failures, 0::smallint),
-           nullif(g.suspicion, 0::smallint), nullif(g.told, false), nullif(g.priority, 0),
-           floor(extract(epoch from g.ready_at) * 1000)::float8, r.key, r.parent_id, r.root_id, nullif(r.depth, 0),
+    select g.run_id, g.lane, floor(round(date_part('epoch', g.ready_at) * 1e6) / 1e3),
            case when not r.left_out then r.input::text end, case when not r.left_out then r.input_notes::text end,
-           case when r.created_at <> g.ready_at then floor(extract(epoch from r.created_at) * 1000)::float8 end,
-           floor(extract(epoch from r.deadline_at) * 1000)::float8, r.retry::text, r.raw, r.tags, nullif(r.left_out, false)
+           nullif(g.epoch, 1), nullif(g.last_seq, 0), nullif(g.told, false),
+           case when r.created_at <> g.ready_at then floor(round(date_part('epoch', r.created_at) * 1e6) / 1e3) end,
+           case when g.attempt > 1 or g.failures > 0 or g.suspicion > 0 or g.priority <> 0 or r.key is not null
+                  or r.parent_id is not null or r.root_id is not null or r.deadline_at is not null or r.retry is not null
+                  or r.raw or r.tags is not null or r.left_out
+                then json_build_object(
+                  'attempt', g.attempt, 'failures', g.failures, 'suspicion', g.suspicion, 'priority', g.priority, 'key', r.key,
+                  'parentId', r.parent_id, 'rootId', r.root_id, 'depth', r.depth,
+                  'deadlineAt', floor(round(date_part('epoch', r.deadline_at) * 1e6) / 1e3), 'retry', r.retry,
+                  'isRaw', r.raw, 'tags', r.tags, 'isInputLeftOut', r.left_out)::text end
       from gone g
       join claimed r on r.id = g.run_id;
 

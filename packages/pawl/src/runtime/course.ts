@@ -53,6 +53,8 @@ export interface CourseParts extends EndingParts {
   readonly cancelRecorded: () => void;
   readonly transact: Transact;
   readonly watch?: Watch | undefined;
+  /** Its code, where it has begun. */
+  readonly code?: RunCode;
 }
 
 /**
@@ -94,7 +96,7 @@ export class Course implements CodeHost {
   constructor(parts: CourseParts) {
     this.#parts = parts;
     this.#delivery = createDelivery(parts.history);
-    this.#code = new RunCode(parts, this);
+    this.#code = parts.code ?? new RunCode(parts, this);
     this.#isReplaying = parts.history.length > 0;
     this.#resumedSeq = parts.history.findLast(isResumption)?.seq ?? 0;
   }
@@ -113,6 +115,11 @@ export class Course implements CodeHost {
 
   run(): Promise<Outcome> {
     return this.#go(true);
+  }
+
+  /** Takes over a run whose code has begun. */
+  goOn(): Promise<Outcome> {
+    return this.#go(false);
   }
 
   /** Whether the parked run's code still waits exactly as its history says. */

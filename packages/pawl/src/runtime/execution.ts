@@ -2,6 +2,7 @@ import { PawlError } from "../core/error.ts";
 import type { RunEvent } from "../core/event.ts";
 import type { Ids } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
+import { placeOfInput } from "../core/payload-codec.ts";
 import { plainPayloads, type Payloads } from "../core/payloads.ts";
 import { beganAnew, presentLife, undoneBefore } from "../core/present-life.ts";
 import type { Watch } from "../core/watch.ts";
@@ -14,6 +15,8 @@ import type { Outcome } from "./ending.ts";
 import { createHolding, Lost, type Holding, type HoldingParts } from "./holding.ts";
 import { createInbox } from "./inbox.ts";
 import { createOrders } from "./orders.ts";
+import { PlainRun } from "./plain-run.ts";
+import type { RunCode } from "./run-code.ts";
 import { EngineLog } from "./run-log.ts";
 import { createSteps, type RunningStep, type Steps } from "./steps.ts";
 import { createStreams, type Streams } from "./streams.ts";
@@ -68,49 +71,35 @@ export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execu
   return new RunExecution(claimed, deps);
 }
 
+/** What a run needs whose code asks for something. */
+interface Tools {
+  readonly bell: Bell;
+  readonly streams: Streams;
+  readonly steps: Steps;
+}
+
 /** One object with methods, and nothing awaited that need not be: a worker makes one for every run, and many live at a time. */
 class RunExecution implements Execution {
   readonly #claimed: ClaimedRun;
   readonly #deps: ExecutionDeps;
   readonly #payloads: Payloads;
   readonly #log: EngineLog;
-  readonly #bell: Bell;
   readonly #holding: Holding;
-  readonly #streams: Streams;
-  readonly #steps: Steps;
+  #madeTools: Tools | null = null;
   #isReleasing = false;
+  /** Its code has asked for nothing yet. */
+  #plain: PlainRun | null = null;
   #course: Course | null = null;
   #done: Promise<Outcome>;
   #settleDone: (outcome: Outcome) => void = () => {};
 
   constructor(claimed: ClaimedRun, deps: ExecutionDeps) {
-    const { probe, payloads = plainPayloads } = deps;
     const { runId, workflow, version } = claimed;
-    const log = new EngineLog(deps.log, { runId, workflow, version });
-    const bell = createBell(deps.timers);
-    const holding = createHolding(claimed, deps, log);
-    const ring = (): void => bell.ring();
-    const streams = createStreams({ runId, holding, payloads, written: ring });
     this.#claimed = claimed;
     this.#deps = deps;
-    this.#payloads = payloads;
-    this.#log = log;
-    this.#bell = bell;
-    this.#holding = holding;
-    this.#streams = streams;
-    this.#steps = createSteps({
-      claimed,
-      streams,
-      holding,
-      probe,
-      log,
-      payloads,
-      clock: deps.clock,
-      timers: deps.timers,
-      random: deps.random,
-      watch: deps.watch,
-      changed: ring,
-    });
+    this.#payloads = deps.payloads ?? plainPayloads;
+    this.#log = new EngineLog(deps.log, { runId, workflow, version });
+    this.#holding = createHolding(claimed, deps, this.#log);
     this.#done = this.#hold(() => this.#execute());
   }
 
@@ -120,14 +109,18 @@ class RunExecution implements Execution {
 
   told(): void {
     this.#holding.told();
-    this.#bell.ring();
+    this.#plain?.engage();
+    this.#madeTools?.bell.ring();
   }
 
   drop(): void {
     const { runId } = this.#claimed;
     this.#holding.drop();
-    this.#steps.abort(new PawlError("LEASE_LOST", `Run ${runId} is no longer held.`, { runId }));
-    this.#bell.ring();
+    if (this.#madeTools !== null) {
+      const { steps, bell } = this.#madeTools;
+      steps.abort(new PawlError("LEASE_LOST", `Run ${runId} is no longer held.`, { runId }));
+      bell.ring();
+    }
     this.#settleDone("lost");
   }
 
@@ -137,7 +130,7 @@ class RunExecution implements Execution {
 
   release(): void {
     this.#isReleasing = true;
-    this.#bell.ring();
+    this.#madeTools?.bell.ring();
   }
 
   bytes(): number {
@@ -152,11 +145,28 @@ class RunExecution implements Execution {
   }
 
   stepsInProgress(): readonly RunningStep[] {
-    return this.#steps.inProgress();
+    return this.#madeTools?.steps.inProgress() ?? none;
   }
 
   stepsSince(at: number): readonly string[] {
-    return this.#steps.ranSince(at);
+    return this.#madeTools?.steps.ranSince(at) ?? none;
+  }
+
+  get #tools(): Tools {
+    return (this.#madeTools ??= this.#makeTools());
+  }
+
+  #makeTools(): Tools {
+    const { clock, timers, random, watch, probe } = this.#deps;
+    const claimed = this.#claimed;
+    const holding = this.#holding;
+    const payloads = this.#payloads;
+    const log = this.#log;
+    const bell = createBell(timers);
+    const changed = (): void => bell.ring();
+    const streams = createStreams({ runId: claimed.runId, holding, payloads, written: changed });
+    const parts = { claimed, streams, holding, probe, log, payloads, clock, timers, random, watch, changed };
+    return { bell, streams, steps: createSteps(parts) };
   }
 
   /** From a claim until it is let go. */
@@ -188,7 +198,36 @@ class RunExecution implements Execution {
     const isFresh = !isInputLeftOut && lastSeq === 0 && !told;
     // A run that must not be executed twice is only now known to begin.
     const isPlain = isFresh && workflow.crashLimit !== 0;
-    return isPlain ? this.#run(workflow, input, none, none) : this.#load(workflow);
+    if (!isPlain) return this.#load(workflow);
+    return this.#runPlainly(workflow) ?? this.#run(workflow, input, none, none);
+  }
+
+  /** Null: there is something to be done before its code is called, or about it. */
+  #runPlainly(workflow: Workflow): Promise<Outcome> | null {
+    const { settle, watch } = this.#deps;
+    const claimed = this.#claimed;
+    const payloads = this.#payloads;
+    const isRaw = claimed.isRaw && workflow.inputSchema !== null;
+    if (isRaw || claimed.deadlineAt !== null || watch !== undefined) return null;
+    let input: unknown;
+    try {
+      input = payloads.decode(claimed.input, placeOfInput(claimed.runId));
+    } catch {
+      return null;
+    }
+    const makeCourse = (code: RunCode): Course => this.#makeCourse(workflow, claimed, none, none, code);
+    this.#plain = new PlainRun({
+      claimed,
+      history: none,
+      workflow,
+      payloads,
+      holding: this.#holding,
+      log: this.#log,
+      transact: this.#transactOver(none),
+      settle,
+      makeCourse,
+    });
+    return this.#plain.run(input);
   }
 
   async #giveBack(): Promise<Outcome> {
@@ -218,26 +257,37 @@ class RunExecution implements Execution {
     loaded: readonly RunEvent[],
     messages: readonly Message[],
   ): Promise<Outcome> {
-    const claimed = this.#claimed;
+    const claimed = input === this.#claimed.input ? this.#claimed : { ...this.#claimed, input };
+    return this.#makeCourse(workflow, claimed, loaded, messages).run();
+  }
+
+  /** `code`: what has begun. */
+  #makeCourse(
+    workflow: Workflow,
+    claimed: ClaimedRun,
+    loaded: readonly RunEvent[],
+    messages: readonly Message[],
+    code?: RunCode,
+  ): Course {
     const holding = this.#holding;
+    const { bell, streams, steps } = this.#tools;
     const history = presentLife(loaded);
     const inbox = createInbox();
     inbox.fill(messages);
-    this.#streams.recall(history);
-    this.#steps.remember(history, undoneBefore(loaded));
-    let transact: Transact | null = null;
+    streams.recall(history);
+    steps.remember(history, undoneBefore(loaded));
     // Written out: a copy of so many properties costs more than all else that a plain run needs.
     const { clock, ids, random, settle, timers, watch, probe } = this.#deps;
     this.#course = new Course({
-      claimed: input === claimed.input ? claimed : { ...claimed, input },
+      claimed,
       workflow,
       history,
       holding,
       inbox,
       orders: createOrders(claimed, history, inbox, holding),
-      steps: this.#steps,
-      streams: this.#streams,
-      bell: this.#bell,
+      steps,
+      streams,
+      bell,
       log: this.#log,
       payloads: this.#payloads,
       clock,
@@ -250,9 +300,16 @@ class RunExecution implements Execution {
       parkGraceMs: this.#deps.parkGraceMs ?? 100,
       isReleasing: () => this.#isReleasing,
       cancelRecorded: () => probe("cancel.recorded"),
-      transact: (...call) => (transact ??= this.#createTransactions(history))(...call),
+      transact: this.#transactOver(history),
+      ...(code !== undefined && { code }),
     });
-    return this.#course.run();
+    return this.#course;
+  }
+
+  /** Transactions, once there is one. */
+  #transactOver(history: readonly RunEvent[]): Transact {
+    let transact: Transact | null = null;
+    return (...call) => (transact ??= this.#createTransactions(history))(...call);
   }
 
   async #continue(parked: Course): Promise<Outcome> {

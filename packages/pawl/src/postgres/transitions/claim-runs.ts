@@ -7,8 +7,7 @@ import { transition } from "../transition.ts";
 /** See migrations/0002_start_and_claim.sql. */
 export const claimRuns = transition(
   "claim_runs",
-  `select run_id, lane, epoch, last_seq, attempt, failures, suspicion, told, priority, ready_ms, key, parent_id, root_id,
-          depth, input, notes, created_ms, deadline_ms, retry, raw, tags, left_out
+  `select run_id, lane, ready_ms, input, notes, epoch, last_seq, told, created_ms, more
      from {schema}.claim_runs_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
 );
 
@@ -16,27 +15,49 @@ export const claimRuns = transition(
 interface ClaimedRow extends Row {
   readonly run_id: string | null;
   readonly lane: number;
-  readonly epoch: number | null;
-  readonly last_seq: number | null;
-  readonly attempt: number | null;
-  readonly failures: number | null;
-  readonly suspicion: number | null;
-  readonly told: boolean | null;
-  readonly priority: number | null;
   readonly ready_ms: number;
-  readonly key: string | null;
-  readonly parent_id: string | null;
-  readonly root_id: string | null;
-  readonly depth: number | null;
   readonly input: string | null;
   readonly notes: string | null;
+  readonly epoch: number | null;
+  readonly last_seq: number | null;
+  readonly told: boolean | null;
   readonly created_ms: number | null;
-  readonly deadline_ms: number | null;
-  readonly retry: string | null;
-  readonly raw: boolean | null;
-  readonly tags: readonly string[] | null;
-  readonly left_out: boolean | null;
+  /** `More` as JSON. */
+  readonly more: string | null;
 }
+
+/** What few runs have. */
+interface More {
+  readonly attempt: number;
+  readonly failures: number;
+  readonly suspicion: number;
+  readonly priority: number;
+  readonly key: string | null;
+  readonly parentId: string | null;
+  readonly rootId: string | null;
+  readonly depth: number;
+  readonly deadlineAt: number | null;
+  readonly retry: RetryPolicy | null;
+  readonly isRaw: boolean | null;
+  readonly tags: readonly string[] | null;
+  readonly isInputLeftOut: boolean;
+}
+
+const nothingMore: More = {
+  attempt: 1,
+  failures: 0,
+  suspicion: 0,
+  priority: 0,
+  key: null,
+  parentId: null,
+  rootId: null,
+  depth: 0,
+  deadlineAt: null,
+  retry: null,
+  isRaw: null,
+  tags: null,
+  isInputLeftOut: false,
+};
 
 const lowestPriority = -2_147_483_648;
 const lowestId = "00000000-0000-0000-0000-000000000000";
@@ -78,30 +99,31 @@ function decodeRun(
   { workflow, version, queue }: Lane,
   claimedAt: number,
 ): ClaimedRun {
+  const more = row.more === null ? nothingMore : (JSON.parse(row.more) as More);
   return {
     runId,
     epoch: row.epoch ?? firstEpoch,
     workflow,
     version,
     queue,
-    key: row.key,
-    parentId: row.parent_id,
-    rootId: row.root_id ?? runId,
-    depth: row.depth ?? 0,
+    key: more.key,
+    parentId: more.parentId,
+    rootId: more.rootId ?? runId,
+    depth: more.depth,
     input: payloadOf(row.input, row.notes),
-    isInputLeftOut: row.left_out === true,
-    isRaw: row.raw === true,
-    tags: row.tags ?? noTags,
-    retry: row.retry === null ? null : (JSON.parse(row.retry) as RetryPolicy),
+    isInputLeftOut: more.isInputLeftOut,
+    isRaw: more.isRaw === true,
+    tags: more.tags ?? noTags,
+    retry: more.retry,
     lastSeq: row.last_seq ?? 0,
-    attempt: row.attempt ?? 1,
-    failures: row.failures ?? 0,
-    suspicion: row.suspicion ?? 0,
+    attempt: more.attempt,
+    failures: more.failures,
+    suspicion: more.suspicion,
     told: row.told === true,
     createdAt: row.created_ms ?? row.ready_ms,
-    deadlineAt: row.deadline_ms,
+    deadlineAt: more.deadlineAt,
     claimedAt,
-    mark: { priority: row.priority ?? 0, readyAt: row.ready_ms, runId },
+    mark: { priority: more.priority, readyAt: row.ready_ms, runId },
   };
 }
 

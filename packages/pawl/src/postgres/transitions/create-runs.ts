@@ -55,13 +55,22 @@ function isPlain(run: NewRun): boolean {
 function plainValues(runs: readonly NewRun[]): readonly unknown[] {
   return [
     bareColumn(runs, ({ id }) => id),
-    column(runs, ({ workflow }) => workflow),
-    bareColumn(runs, ({ version }) => version),
-    column(runs, ({ queue }) => queue),
-    bareColumn(runs, ({ priority }) => priority),
+    column(oneForAll(runs, "workflow"), ({ workflow }) => workflow),
+    bareColumn(oneForAll(runs, "version"), ({ version }) => version),
+    column(oneForAll(runs, "queue"), ({ queue }) => queue),
+    bareColumn(oneForAll(runs, "priority"), ({ priority }) => priority),
     sparseColumn(runs, ({ input }) => input?.json),
     sparseColumn(runs, ({ input }) => input?.notes),
   ];
+}
+
+/** The first of them where all have the same: it is said once. */
+function oneForAll(
+  runs: readonly NewRun[],
+  name: "workflow" | "version" | "queue" | "priority",
+): readonly NewRun[] {
+  const value = runs[0]?.[name];
+  return runs.every((run) => run[name] === value) ? runs.slice(0, 1) : runs;
 }
 
 const noPlainValues = Array<null>(7).fill(null);
