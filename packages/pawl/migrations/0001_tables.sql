@@ -11,12 +11,13 @@
 create domain {schema}.ordinal as integer check (value > 0);
 create domain {schema}.end_status as text check (value in ('completed', 'failed', 'cancelled', 'timed_out', 'expired'));
 create domain {schema}.park_reason as text check (value in ('delayed', 'waiting', 'retry', 'paused', 'blocked'));
+-- The kinds that most facts have come first: they are looked for one after the other.
 create domain {schema}.event_kind as text
-  check (value in ('step_intended', 'step_completed', 'step_failed', 'step_retried', 'step_progressed', 'commit_lost',
-    'timer_set', 'timer_fired', 'signal_received', 'child_started', 'child_ended', 'withdrawn', 'patched', 'published', 'update_received',
-    'update_answered', 'stream_written', 'cancel_requested', 'paused', 'resumed', 'blocked', 'attempt_failed',
-    'attempt_crashed', 'input_parsed', 'rescheduled', 'undo_began', 'undo_retried', 'undo_completed', 'undo_failed',
-    'forked', 'redriven', 'continued', 'completed', 'failed', 'cancelled', 'timed_out', 'expired'));
+  check (value in ('step_completed', 'completed', 'timer_fired', 'timer_set', 'signal_received', 'child_started', 'child_ended',
+    'step_intended', 'step_failed', 'step_retried', 'step_progressed', 'commit_lost', 'withdrawn', 'patched', 'published',
+    'update_received', 'update_answered', 'stream_written', 'cancel_requested', 'paused', 'resumed', 'blocked', 'attempt_failed',
+    'attempt_crashed', 'input_parsed', 'rescheduled', 'undo_began', 'undo_retried', 'undo_completed', 'undo_failed', 'forked',
+    'redriven', 'continued', 'failed', 'cancelled', 'timed_out', 'expired'));
 
 -- What a run is. How it ended is its last fact, in event: a row as wide as this is not written a second time.
 create table {schema}.run (

@@ -6,7 +6,7 @@ import { createSeededRandom, type SeededRandom } from "../core/seeded-random.ts"
 import type { Watch } from "../core/watch.ts";
 import type { ClaimedRun } from "../store/lease.ts";
 import type { BranchingParts } from "./branching.ts";
-import type { RunIdentity } from "./context.ts";
+import type { Context, RunIdentity } from "./context.ts";
 import type { ContinuationTerms } from "./continue-as.ts";
 import { createContext, type ContextParts } from "./create-context.ts";
 import type { CodeEnd } from "./difference.ts";
@@ -68,15 +68,25 @@ export class RunCode implements ContextParts {
   call(input: unknown): void {
     const host = this.#host;
     const ctx = createContext(this, new Scope("", host));
-    const call = async (): Promise<unknown> => {
-      const output = await this.workflow.call(ctx, input);
-      await this.#updates?.finished();
-      return output;
-    };
-    host.watched(call).then(
-      (output) => host.ended({ kind: "returned", output }),
-      (error: unknown) => host.ended({ kind: "threw", error }),
-    );
+    const returned = (output: unknown): void => host.ended({ kind: "returned", output });
+    const threw = (error: unknown): void => host.ended({ kind: "threw", error });
+    host
+      .watched(() => this.#called(ctx, input))
+      .then(
+        (output) =>
+          this.#updates === null
+            ? returned(output)
+            : void this.#updates.finished().then(() => returned(output), threw),
+        threw,
+      );
+  }
+
+  #called(ctx: Context, input: unknown): Promise<unknown> {
+    try {
+      return Promise.resolve(this.workflow.call(ctx, input));
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   /** The code gets this fact next. */

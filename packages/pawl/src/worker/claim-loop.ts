@@ -40,6 +40,8 @@ export interface ClaimLoop extends Pick<Loop, "start" | "stop" | "turned"> {
   freed(runId: RunId): void;
   /** One will be: the code of its run has come to its end. */
   ending(): void;
+  /** The last claim was full: more is waiting. */
+  isBehind(): boolean;
   /** Whether a run may be taken that nobody has queued: nothing is known to wait or under way, and no suspect is tried alone. */
   mayTake(): boolean;
 }
@@ -175,6 +177,7 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
       if (slots.free() === 1) roomSince = clock.now();
       if (isMoreWaiting) loop.poke();
     },
+    isBehind: () => isMoreWaiting,
     mayTake: () =>
       concurrency > fewSlots && !isMoreWaiting && !isClaiming && suspects.next(slots).kind === "ordinary",
   };

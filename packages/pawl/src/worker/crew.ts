@@ -84,7 +84,12 @@ export function createCrew(deps: WorkerDeps, settings: WorkerSettings, isBrief =
   const sampler = createSampler(clock, slots, settings.sampleMs, deps.startLoad);
   const recovered = (): void => claimLoop.look();
   const heartbeat = createHeartbeat({ ...deps, ...settings, registration, slots, sampler, recovered });
-  const dueTimer = createDueTimer({ ...deps, pollMs: settings.pollMs, woken: recovered });
+  const dueTimer = createDueTimer({
+    ...deps,
+    pollMs: settings.pollMs,
+    woken: recovered,
+    isBehind: () => claimLoop.isBehind(),
+  });
   const found = ({ expiredWorkers, recovered, failed, expiredRuns }: SweepAnswer): void => {
     const { workerId } = registration;
     emit?.({ kind: "sweep.recovered", at: at(), workerId, expiredWorkers, recovered, failed, expiredRuns });

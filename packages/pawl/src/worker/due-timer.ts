@@ -9,6 +9,8 @@ export interface DueTimerParts extends LoopSeams {
   readonly pollMs: number;
   /** Runs were made claimable. */
   readonly woken: () => void;
+  /** More is claimable than this worker has slots for. */
+  readonly isBehind: () => boolean;
 }
 
 export interface DueTimer extends Loop {
@@ -19,6 +21,10 @@ export interface DueTimer extends Loop {
 }
 
 const mostPerTurn = 500;
+/** Where many are due at once, it rests for so many times as long as it has worked: others want the database, too… */
+const restTimes = 1;
+/** …and where more is claimable than the worker can take, nobody waits for what it would wake. */
+const restTimesBehind = 3;
 
 /** Wakes parked runs when their time has come: on time those it knows of, and at the next poll all others. */
 export function createDueTimer(parts: DueTimerParts): DueTimer {
@@ -35,10 +41,13 @@ export function createDueTimer(parts: DueTimerParts): DueTimer {
     knownAt = nextAt;
     nextAt = Number.POSITIVE_INFINITY;
     pollAt = 0;
+    const sentAt = clock.now();
     const { woken, nextDueAt, now } = await store.wakeDue(mostPerTurn);
     knownAt = Number.POSITIVE_INFINITY;
-    if (nextDueAt !== null) nextAt = Math.min(nextAt, clock.now() + Math.max(1, nextDueAt - now));
-    if (woken < mostPerTurn) pollAt = clock.now() + jittered(parts.pollMs, random);
+    const rest = parts.isBehind() ? restTimesBehind : restTimes;
+    const leastMs = woken < mostPerTurn ? 1 : rest * (clock.now() - sentAt);
+    if (nextDueAt !== null) nextAt = Math.min(nextAt, clock.now() + Math.max(leastMs, nextDueAt - now));
+    pollAt = clock.now() + (woken < mostPerTurn ? jittered(parts.pollMs, random) : leastMs);
     if (woken > 0) parts.woken();
   };
 

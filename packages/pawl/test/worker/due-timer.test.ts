@@ -12,7 +12,12 @@ test("what is known to be due stays known while a look is under way", async () =
     return { woken: 0, nextDueAt: dueAt, now: world.clock.now() };
   };
   const store = { ...world.store, wakeDue };
-  const timer = createDueTimer({ ...world.seams({ store }), pollMs: 50, woken: () => {} });
+  const timer = createDueTimer({
+    ...world.seams({ store }),
+    pollMs: 50,
+    woken: () => {},
+    isBehind: () => false,
+  });
   timer.start();
   await world.rest();
   answers[0]?.();
