@@ -2,7 +2,7 @@ create schema "pawl";
 
 create domain pawl.end_status as text constraint end_status_check CHECK ((VALUE = ANY (ARRAY['completed'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text, 'expired'::text])));
 
-create domain pawl.event_kind as text constraint event_kind_check CHECK ((VALUE = ANY (ARRAY['step_intended'::text, 'step_completed'::text, 'step_failed'::text, 'step_retried'::text, 'step_progressed'::text, 'commit_lost'::text, 'timer_set'::text, 'timer_fired'::text, 'signal_received'::text, 'child_started'::text, 'child_ended'::text, 'withdrawn'::text, 'patched'::text, 'published'::text, 'update_received'::text, 'update_answered'::text, 'stream_written'::text, 'cancel_requested'::text, 'paused'::text, 'resumed'::text, 'blocked'::text, 'attempt_failed'::text, 'attempt_crashed'::text, 'input_parsed'::text, 'rescheduled'::text, 'undo_began'::text, 'undo_retried'::text, 'undo_completed'::text, 'undo_failed'::text, 'forked'::text, 'redriven'::text, 'continued'::text, 'completed'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text, 'expired'::text])));
+create domain pawl.event_kind as text constraint event_kind_check CHECK ((VALUE = ANY (ARRAY['step_completed'::text, 'completed'::text, 'timer_fired'::text, 'timer_set'::text, 'signal_received'::text, 'child_started'::text, 'child_ended'::text, 'step_intended'::text, 'step_failed'::text, 'step_retried'::text, 'step_progressed'::text, 'commit_lost'::text, 'withdrawn'::text, 'patched'::text, 'published'::text, 'update_received'::text, 'update_answered'::text, 'stream_written'::text, 'cancel_requested'::text, 'paused'::text, 'resumed'::text, 'blocked'::text, 'attempt_failed'::text, 'attempt_crashed'::text, 'input_parsed'::text, 'rescheduled'::text, 'undo_began'::text, 'undo_retried'::text, 'undo_completed'::text, 'undo_failed'::text, 'forked'::text, 'redriven'::text, 'continued'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text, 'expired'::text])));
 
 create domain pawl.ordinal as integer constraint ordinal_check CHECK ((VALUE > 0));
 
@@ -1613,7 +1613,7 @@ end
 $function$;
 
 create function pawl.claim_runs_v1(p_shard smallint, p_worker uuid, p_limit integer, p_suspects boolean, p_begin boolean, p_queues text[], p_workflows text[], p_versions integer[], p_crash_limits smallint[], p_after_priorities integer[], p_after_ms double precision[], p_after_ids uuid[], p_lease_ms integer)
- RETURNS TABLE(run_id uuid, lane integer, epoch integer, last_seq integer, attempt integer, failures smallint, suspicion smallint, told boolean, priority integer, ready_ms double precision, key text, parent_id uuid, root_id uuid, depth integer, input text, notes text, created_ms double precision, deadline_ms double precision, retry text, raw boolean, tags text[], left_out boolean)
+ RETURNS TABLE(run_id uuid, lane integer, ready_ms double precision, input text, notes text, epoch integer, last_seq integer, told boolean, created_ms double precision, more text)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
  SET plan_cache_mode TO 'force_generic_plan'
@@ -1730,12 +1730,18 @@ begin
         from "pawl".run r
        where r.shard = p_shard and r.id = any (array(select g.run_id from gone g))
     )
-    select g.run_id, g.lane, nullif(g.epoch, 1), nullif(g.last_seq, 0), nullif(g.attempt, 1), nullif(g.failures, 0::smallint),
-           nullif(g.suspicion, 0::smallint), nullif(g.told, false), nullif(g.priority, 0),
-           floor(extract(epoch from g.ready_at) * 1000)::float8, r.key, r.parent_id, r.root_id, nullif(r.depth, 0),
+    select g.run_id, g.lane, floor(round(date_part('epoch', g.ready_at) * 1e6) / 1e3),
            case when not r.left_out then r.input::text end, case when not r.left_out then r.input_notes::text end,
-           case when r.created_at <> g.ready_at then floor(extract(epoch from r.created_at) * 1000)::float8 end,
-           floor(extract(epoch from r.deadline_at) * 1000)::float8, r.retry::text, r.raw, r.tags, nullif(r.left_out, false)
+           nullif(g.epoch, 1), nullif(g.last_seq, 0), nullif(g.told, false),
+           case when r.created_at <> g.ready_at then floor(round(date_part('epoch', r.created_at) * 1e6) / 1e3) end,
+           case when g.attempt > 1 or g.failures > 0 or g.suspicion > 0 or g.priority <> 0 or r.key is not null
+                  or r.parent_id is not null or r.root_id is not null or r.deadline_at is not null or r.retry is not null
+                  or r.raw or r.tags is not null or r.left_out
+                then json_build_object(
+                  'attempt', g.attempt, 'failures', g.failures, 'suspicion', g.suspicion, 'priority', g.priority, 'key', r.key,
+                  'parentId', r.parent_id, 'rootId', r.root_id, 'depth', r.depth,
+                  'deadlineAt', floor(round(date_part('epoch', r.deadline_at) * 1e6) / 1e3), 'retry', r.retry,
+                  'isRaw', r.raw, 'tags', r.tags, 'isInputLeftOut', r.left_out)::text end
       from gone g
       join claimed r on r.id = g.run_id;
 
@@ -1974,6 +1980,11 @@ declare
   v_next uuid[];
   v_now timestamptz;
 begin
+  if e_seqs is not null then
+    e_runs := coalesce(e_runs, p_runs);
+    e_seqs := "pawl".for_each_v1(e_seqs, e_runs);
+    e_kinds := "pawl".for_each_v1(e_kinds, e_runs);
+  end if;
   if p_statuses is not null or p_parents is not null or p_next is not null then
     v_children := "pawl".stopped_children_v1(p_shard, p_runs, p_statuses);
     v_locked := p_runs || p_parents || v_children;
@@ -2197,6 +2208,19 @@ begin
     return null;
   end if;
   return "pawl".tell_parents_v1(p_shard, p_now, p_runs);
+end
+$function$;
+
+create function pawl.for_each_v1(p_values anyarray, p_runs uuid[])
+ RETURNS anyarray
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+begin
+  if cardinality(p_values) = cardinality(p_runs) then
+    return p_values;
+  end if;
+  return array_fill(p_values[1], array[cardinality(p_runs)]);
 end
 $function$;
 
@@ -3018,6 +3042,11 @@ declare
   v_now timestamptz;
   v_now_ms float8;
 begin
+  if e_seqs is not null then
+    e_runs := coalesce(e_runs, p_runs);
+    e_seqs := "pawl".for_each_v1(e_seqs, e_runs);
+    e_kinds := "pawl".for_each_v1(e_kinds, e_runs);
+  end if;
   perform 1 from (select 1 from "pawl".run r
                    where r.shard = p_shard and r.id = any (p_runs)
                    order by r.id for no key update) r;
@@ -3203,51 +3232,58 @@ create function pawl.put_plain_runs_v1(p_shard smallint, p_now timestamp with ti
  LANGUAGE plpgsql
 AS $function$
 declare
-  v_new uuid[];
+  v_workflow text := n_workflows[1];
+  v_version integer := n_versions[1];
+  v_queue text := n_queues[1];
+  v_priority integer := n_priorities[1];
+  v_new integer;
   v_held uuid[];
 begin
-  with born as (
-    insert into "pawl".run (shard, id, workflow, version, queue, priority, input, input_notes, created_at, depth)
-    select p_shard, n.id, n.workflow, n.version, n.queue, n.priority, n.input::json, n.notes::json, p_now, 0
-      from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities, n_inputs, n_notes)
-           n (id, workflow, version, queue, priority, input, notes)
-    on conflict (shard, id) do nothing
-    returning id
-  )
-  select array_agg(b.id) into v_new from born b;
-  -- Most often all are new, and named once.
-  if v_new is distinct from n_ids then
+  insert into "pawl".run (shard, id, workflow, version, queue, priority, input, input_notes, created_at, depth)
+  select p_shard, n.id, coalesce(n.workflow, v_workflow), coalesce(n.version, v_version), coalesce(n.queue, v_queue),
+         coalesce(n.priority, v_priority), n.input::json, n.notes::json, p_now, 0
+    from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities, n_inputs, n_notes)
+         n (id, workflow, version, queue, priority, input, notes)
+  on conflict (shard, id) do nothing;
+  get diagnostics v_new = row_count;
+  -- Most often all are new, and named once. Those that were there are in a room, or have ended.
+  if v_new < cardinality(n_ids) then
     select array_agg(n.id), array_agg(n.workflow), array_agg(n.version), array_agg(n.queue), array_agg(n.priority)
       into n_ids, n_workflows, n_versions, n_queues, n_priorities
-      from (select distinct on (n.id) n.id, n.workflow, n.version, n.queue, n.priority
+      from (select distinct on (n.id) n.id, coalesce(n.workflow, v_workflow) as workflow, coalesce(n.version, v_version) as version,
+                   coalesce(n.queue, v_queue) as queue, coalesce(n.priority, v_priority) as priority
               from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities) n (id, workflow, version, queue, priority)
-             where n.id = any (v_new)) n;
-  end if;
-
-  if p_holder is not null then
-    with held as (
-      insert into "pawl".lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
-                                  crashes, suspicion, crash_limit, told)
-      select p_shard, n.id, p_holder, p_now, p_now, 1, 0, 1, 0, 0, 0, p_crash_limit, false
-        from unnest(n_ids, n_queues) n (id, queue)
-       where p_paused = '{}' or n.queue <> all (p_paused)
-      returning run_id
-    )
-    select array_agg(h.run_id) into v_held from held h;
-    if v_held = n_ids then
-      return v_held;
+             where not exists (select 1 from "pawl".ready y where y.shard = p_shard and y.run_id = n.id offset 0)
+               and not exists (select 1 from "pawl".lease l where l.shard = p_shard and l.run_id = n.id offset 0)
+               and not exists (select 1 from "pawl".parked p where p.shard = p_shard and p.run_id = n.id offset 0)
+               and not exists (select 1 from "pawl".event e where e.shard = p_shard and e.run_id = n.id offset 0)) n;
+    if n_ids is null then
+      return null;
     end if;
   end if;
 
-  with now_ready as (
-    insert into "pawl".ready (shard, run_id, ready_at, epoch, last_seq, attempt, priority, version, failures, crashes,
-                                suspicion, told, queue, workflow)
-    select p_shard, n.id, p_now, 0, 0, 1, n.priority, n.version, 0, 0, 0, false, n.queue, n.workflow
-      from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities) n (id, workflow, version, queue, priority)
-     where v_held is null or n.queue = any (p_paused)
-    returning queue
-  )
-  select array_agg(distinct r.queue) into n_queues from now_ready r;
+  if p_holder is not null then
+    insert into "pawl".lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
+                                crashes, suspicion, crash_limit, told)
+    select p_shard, n.id, p_holder, p_now, p_now, 1, 0, 1, 0, 0, 0, p_crash_limit, false
+      from unnest(n_ids, n_queues) n (id, queue)
+     where p_paused = '{}' or coalesce(n.queue, v_queue) <> all (p_paused);
+    get diagnostics v_new = row_count;
+    if v_new = cardinality(n_ids) then
+      return n_ids;
+    end if;
+    v_held := array(select n.id from unnest(n_ids, n_queues) n (id, queue) where coalesce(n.queue, v_queue) <> all (p_paused));
+  end if;
+
+  insert into "pawl".ready (shard, run_id, ready_at, epoch, last_seq, attempt, priority, version, failures, crashes,
+                              suspicion, told, queue, workflow)
+  select p_shard, n.id, p_now, 0, 0, 1, coalesce(n.priority, v_priority), coalesce(n.version, v_version), 0, 0, 0, false,
+         coalesce(n.queue, v_queue), coalesce(n.workflow, v_workflow)
+    from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities) n (id, workflow, version, queue, priority)
+   where v_held is null or coalesce(n.queue, v_queue) = any (p_paused);
+  if v_held is not null then
+    n_queues := array(select q from unnest(n_queues) q where q = any (p_paused));
+  end if;
   perform "pawl".hint_ready_v1(n_queues);
   return v_held;
 end
@@ -3547,6 +3583,11 @@ declare
   v_lost uuid[] := "pawl".lost_runs_v1(p_runs, v_held.runs);
   v_now timestamptz := clock_timestamp();
 begin
+  if e_seqs is not null then
+    e_runs := coalesce(e_runs, p_runs);
+    e_seqs := "pawl".for_each_v1(e_seqs, e_runs);
+    e_kinds := "pawl".for_each_v1(e_kinds, e_runs);
+  end if;
   perform "pawl".append_events_v1(p_shard, v_now, p_worker, v_lost, e_runs, e_seqs, e_kinds, e_names, e_attempts,
                                     e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_takes);
   if p_children is not null then

@@ -39,7 +39,7 @@ export function identifierFault(name: unknown): string | null {
 
 /** Half of a character that takes two: cannot be written as UTF-8. */
 export function hasLoneSurrogate(text: string): boolean {
-  return /\p{Surrogate}/u.test(text);
+  return !text.isWellFormed();
 }
 
 /** Length as UTF-8. */

@@ -12,6 +12,13 @@ export function bareColumn<Item>(items: readonly Item[], pick: (item: Item) => s
   return `{${items.map(pick).join(",")}}`;
 }
 
+/** The same where one value says it of all, if they have the same. */
+export function commonColumn<Item>(items: readonly Item[], pick: (item: Item) => string | number): string {
+  const values = items.map(pick);
+  const [first = ""] = values;
+  return values.every((value) => value === first) ? `{${first}}` : `{${values.join(",")}}`;
+}
+
 /** The same for a value that most items lack: null for the whole column when all do. */
 export function sparseColumn<Item>(
   items: readonly Item[],
@@ -24,19 +31,17 @@ export function sparseColumn<Item>(
 /** In the words of Postgres, or as the driver writes it in them. */
 type ArrayParameter = string | readonly Value[];
 
-/** What JSON writes otherwise than Postgres reads it: line breaks and the like, and halves of a character. */
-const written = /[\p{Cc}\p{Cs}]/u;
+/** What JSON writes otherwise than Postgres reads it: line breaks and the like, and halves of a character. Not after a backslash that is one. */
+const written = /(?:^|[^\\])(?:\\\\)*\\[bfnrtu]/;
 
 /**
  * But for its brackets, JSON writes a list of such values as Postgres does, and in one go. The driver, which looks at each value by
  * itself, made a twelfth of a worker's garbage.
  */
 function arrayOf(values: readonly Value[]): ArrayParameter {
-  for (const value of values) {
-    if (typeof value === "string" ? written.test(value) : value !== null && !Number.isFinite(Number(value)))
-      return values;
-  }
-  return `{${JSON.stringify(values).slice(1, -1)}}`;
+  for (const value of values) if (typeof value === "number" && !Number.isFinite(value)) return values;
+  const json = JSON.stringify(values);
+  return written.test(json) ? values : `{${json.slice(1, -1)}}`;
 }
 
 export function payloadOf(json: string | null, notes: string | null): Payload | null {

@@ -1383,6 +1383,19 @@ begin
 end
 $$;
 
+-- A column that names a value once which all have, as one value for each of these runs.
+create function {schema}.for_each_v1(p_values anyarray, p_runs uuid[])
+returns anyarray
+language plpgsql immutable
+as $$
+begin
+  if cardinality(p_values) = cardinality(p_runs) then
+    return p_values;
+  end if;
+  return array_fill(p_values[1], array[cardinality(p_runs)]);
+end
+$$;
+
 -- Appends facts. One whose seq is there already is left as it is: the write is being repeated. Nobody else can be adding it,
 -- since the caller has locked the lease; \`on conflict\` would write a second WAL record for each fact.
 -- p_lost: runs whose lease is gone; nothing is written for them. Optional columns may be null as a whole.
@@ -1445,7 +1458,8 @@ begin
 end
 $$;
 
--- Appends facts to held runs and creates the children they speak of.
+-- Appends facts to held runs and creates the children they speak of. Like all functions with facts (e_*) it takes e_runs as p_runs
+-- where that is null, one fact for each, and one e_seqs or e_kinds for all.
 -- Answers the time in a row of its own (run_id null), one row a run that has lost its lease (told null), one a run that was told
 -- something, and one a timer set here with its due time.
 -- Locks: lease rows, in id order. Index: lease_pkey, event_pkey.
@@ -1466,6 +1480,11 @@ declare
   v_lost uuid[] := {schema}.lost_runs_v1(p_runs, v_held.runs);
   v_now timestamptz := {clock};
 begin
+  if e_seqs is not null then
+    e_runs := coalesce(e_runs, p_runs);
+    e_seqs := {schema}.for_each_v1(e_seqs, e_runs);
+    e_kinds := {schema}.for_each_v1(e_kinds, e_runs);
+  end if;
   perform {schema}.append_events_v1(p_shard, v_now, p_worker, v_lost, e_runs, e_seqs, e_kinds, e_names, e_attempts,
                                     e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_takes);
   if p_children is not null then
@@ -1595,6 +1614,11 @@ declare
   v_now timestamptz;
   v_now_ms float8;
 begin
+  if e_seqs is not null then
+    e_runs := coalesce(e_runs, p_runs);
+    e_seqs := {schema}.for_each_v1(e_seqs, e_runs);
+    e_kinds := {schema}.for_each_v1(e_kinds, e_runs);
+  end if;
   perform 1 from (select 1 from {schema}.run r
                    where r.shard = p_shard and r.id = any (p_runs)
                    order by r.id for no key update) r;
@@ -1749,6 +1773,11 @@ declare
   v_next uuid[];
   v_now timestamptz;
 begin
+  if e_seqs is not null then
+    e_runs := coalesce(e_runs, p_runs);
+    e_seqs := {schema}.for_each_v1(e_seqs, e_runs);
+    e_kinds := {schema}.for_each_v1(e_kinds, e_runs);
+  end if;
   if p_statuses is not null or p_parents is not null or p_next is not null then
     v_children := {schema}.stopped_children_v1(p_shard, p_runs, p_statuses);
     v_locked := p_runs || p_parents || v_children;

@@ -37,6 +37,9 @@ export function createRequests(): Requests {
 
 /** What few runs need is made when it is needed. */
 class OpenRequests implements Requests {
+  /** The only one that is unsettled: most code asks for one thing at a time, and a map makes its tables anew whenever its last entry goes. */
+  #only: Request | null = null;
+  /** All of them, where there are several. */
   #unsettled: Map<string, Request> | null = null;
   #waits: Map<Topic, Set<MessageRequest>> | null = null;
   #timed: Set<TimedRequest> | null = null;
@@ -46,11 +49,11 @@ class OpenRequests implements Requests {
   #inBackground = 0;
 
   size(): number {
-    return (this.#unsettled?.size ?? 0) - this.#inBackground;
+    return (this.#only === null ? (this.#unsettled?.size ?? 0) : 1) - this.#inBackground;
   }
 
   add(request: Request): void {
-    (this.#unsettled ??= new Map()).set(request.id, request);
+    this.#keep(request);
     if (request.state === "held") this.#held.push(request);
     if (request.family === "child") (this.#children ??= new Set()).add(request);
     if (request.family === "sleep" || request.family === "wait") (this.#timed ??= new Set()).add(request);
@@ -63,18 +66,18 @@ class OpenRequests implements Requests {
   }
 
   find(asked: Pick<FactMeaning, "family" | "key">): Request | undefined {
-    return this.#unsettled?.get(requestId(asked));
+    return this.#get(requestId(asked));
   }
 
   all(): readonly Request[] {
-    return [...(this.#unsettled?.values() ?? [])];
+    return this.#only === null ? [...(this.#unsettled?.values() ?? [])] : [this.#only];
   }
 
   takeHeld(): readonly Request[] {
     if (this.#held.length === 0) return this.#held;
-    const taken = this.#held.filter(({ state }) => state === "held");
+    const held = this.#held;
     this.#held = [];
-    return taken;
+    return held.every(isHeld) ? held : held.filter(isHeld);
   }
 
   timed(): Iterable<TimedRequest> {
@@ -110,7 +113,30 @@ class OpenRequests implements Requests {
     request.state = "settled";
     this.#forget(request);
     leaveBranch(request);
-    if (this.#unsettled?.delete(request.id) === true && request.family === "update") this.#inBackground -= 1;
+    if (this.#drop(request.id) && request.family === "update") this.#inBackground -= 1;
+  }
+
+  #keep(request: Request): void {
+    if (this.#only === null && (this.#unsettled === null || this.#unsettled.size === 0)) {
+      this.#only = request;
+      return;
+    }
+    this.#unsettled ??= new Map();
+    if (this.#only !== null) this.#unsettled.set(this.#only.id, this.#only);
+    this.#only = null;
+    this.#unsettled.set(request.id, request);
+  }
+
+  #get(id: string): Request | undefined {
+    if (this.#only !== null) return this.#only.id === id ? this.#only : undefined;
+    return this.#unsettled?.get(id);
+  }
+
+  #drop(id: string): boolean {
+    if (this.#only === null) return this.#unsettled?.delete(id) === true;
+    if (this.#only.id !== id) return false;
+    this.#only = null;
+    return true;
   }
 
   #forget(request: Request): void {
@@ -124,6 +150,10 @@ class OpenRequests implements Requests {
     others?.delete(request);
     if (others?.size === 0) this.#waits?.delete(topic);
   }
+}
+
+function isHeld({ state }: Request): boolean {
+  return state === "held";
 }
 
 function topicOf(request: MessageRequest): Topic {

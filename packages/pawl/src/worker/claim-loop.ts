@@ -47,7 +47,7 @@ export interface ClaimLoop extends Pick<Loop, "start" | "stop" | "turned"> {
 }
 
 /** One claim takes no more than this, however many slots are free: its answer carries the runs' inputs. */
-const mostPerClaim = 500;
+const mostPerClaim = 350;
 /** With work waiting, a claim waits until a quarter of the slots is free, but never longer than this. */
 const longestBatchingMs = 5;
 /** Polls grow this much rarer while notifications announce all there is to find. */

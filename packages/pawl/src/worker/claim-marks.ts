@@ -58,7 +58,10 @@ export function createClaimMarks(clock: Clock, isStrict = false): ClaimMarks {
         lookedAt = clock.now();
         lookTookMs = tookMs;
       }
-      for (const run of runs) marks.set(laneKey(run), run.mark);
+      // In the order of claiming: of those of one lane that follow each other the last counts.
+      runs.forEach((run, index) => {
+        if (!isOfLane(runs[index + 1], run)) marks.set(laneKey(run), run.mark);
+      });
     },
     fullLookDueAt,
     forget() {
@@ -73,10 +76,16 @@ function placeBefore(mark: Mark | undefined): Mark | null {
   return { priority: mark.priority, readyAt: mark.readyAt - marginMs, runId: lowestRunId };
 }
 
-function laneKey(lane: {
+interface LaneName {
   readonly queue: string;
   readonly workflow: string;
   readonly version: number;
-}): string {
+}
+
+function isOfLane(run: LaneName | undefined, lane: LaneName): boolean {
+  return run?.queue === lane.queue && run.workflow === lane.workflow && run.version === lane.version;
+}
+
+function laneKey(lane: LaneName): string {
   return JSON.stringify([lane.queue, lane.workflow, lane.version]);
 }

@@ -63,5 +63,5 @@ export function createDoorstep(parts: DoorstepParts): Taker {
 }
 
 function laneOf({ queue, workflow, version }: Pick<Lane, "queue" | "workflow" | "version">): string {
-  return JSON.stringify([queue, workflow, version]);
+  return `${version}/${workflow.length}/${workflow}/${queue}`;
 }

@@ -1,6 +1,6 @@
 import { firstEpoch, type ClaimedRun, type CreateHeldAnswer, type Holder } from "../../store/lease.ts";
 import type { CreateAnswer, NewRun } from "../../store/run-record.ts";
-import { bareColumn, column, sizeOfPayload, sparseColumn } from "../columns.ts";
+import { bareColumn, column, commonColumn, sizeOfPayload, sparseColumn } from "../columns.ts";
 import type { Row } from "../database.ts";
 import { transition } from "../transition.ts";
 
@@ -56,19 +56,16 @@ function plainValues(runs: readonly NewRun[]): readonly unknown[] {
   return [
     bareColumn(runs, ({ id }) => id),
     column(oneForAll(runs, "workflow"), ({ workflow }) => workflow),
-    bareColumn(oneForAll(runs, "version"), ({ version }) => version),
+    commonColumn(runs, ({ version }) => version),
     column(oneForAll(runs, "queue"), ({ queue }) => queue),
-    bareColumn(oneForAll(runs, "priority"), ({ priority }) => priority),
+    commonColumn(runs, ({ priority }) => priority),
     sparseColumn(runs, ({ input }) => input?.json),
     sparseColumn(runs, ({ input }) => input?.notes),
   ];
 }
 
 /** The first of them where all have the same: it is said once. */
-function oneForAll(
-  runs: readonly NewRun[],
-  name: "workflow" | "version" | "queue" | "priority",
-): readonly NewRun[] {
+function oneForAll(runs: readonly NewRun[], name: "workflow" | "queue"): readonly NewRun[] {
   const value = runs[0]?.[name];
   return runs.every((run) => run[name] === value) ? runs.slice(0, 1) : runs;
 }

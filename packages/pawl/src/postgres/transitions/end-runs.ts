@@ -55,7 +55,7 @@ export function endValues(shard: number, given: readonly Ending[]): readonly unk
     writtenValue(endings),
     nextValue(endings),
     parentsValue(endings),
-    ...factColumns(facts),
+    ...factColumns(endings, facts),
     sparseColumn(facts, ({ event, epoch }) =>
       event.kind === "completed" && epoch !== firstEpoch ? epoch : null,
     ),
@@ -79,12 +79,14 @@ function factsOf({ lease, events, output }: Ending): readonly FactOfEnded[] {
 
 /** The parents of these runs; null where none has one. */
 function parentsValue(endings: readonly Ending[]): string | null {
+  if (endings.every(({ parentId }) => parentId === null)) return null;
   const parents = endings.flatMap(({ parentId }) => parentId ?? []);
-  return parents.length === 0 ? null : `{${parents.join(",")}}`;
+  return `{${parents.join(",")}}`;
 }
 
 /** The runs that go on from these, as JSON; null where none does. */
 function nextValue(endings: readonly Ending[]): string | null {
+  if (endings.every(({ next }) => next === undefined)) return null;
   const next = endings.flatMap(({ lease, next }) =>
     next === undefined
       ? []
@@ -97,7 +99,7 @@ function nextValue(endings: readonly Ending[]): string | null {
           raw: next.isRaw ? true : undefined,
         },
   );
-  return next.length === 0 ? null : JSON.stringify(next);
+  return JSON.stringify(next);
 }
 
 export function sizeOfEnding(ending: Ending): number {

@@ -1,6 +1,6 @@
 import type { Payload } from "../../core/json.ts";
 import type { Lease, NewEvent, Recording } from "../../store/lease.ts";
-import { bareColumn, sizeOfPayload, sparseColumn } from "../columns.ts";
+import { bareColumn, commonColumn, sizeOfPayload, sparseColumn } from "../columns.ts";
 import { runsJson, sizeOfRun } from "./create-runs.ts";
 
 /** By the ids of the runs, as `lock_leases` locks them. */
@@ -20,12 +20,13 @@ export function leaseValues(shard: number, leases: readonly Lease[]): readonly u
 
 /** The children of all these recordings, or null. */
 export function childrenValue(recordings: readonly Recording[]): string | null {
-  const children = recordings.flatMap((recording) => recording.children);
-  return children.length === 0 ? null : runsJson(children);
+  if (recordings.every(({ children }) => children.length === 0)) return null;
+  return runsJson(recordings.flatMap(({ children }) => children));
 }
 
 /** What all these recordings write to streams, or null. */
 export function writtenValue(recordings: readonly Recording[]): string | null {
+  if (recordings.every(({ written }) => written === undefined)) return null;
   const items = recordings.flatMap(({ lease, written = [] }) =>
     written.map((item) => ({
       run_id: lease.runId,
@@ -49,11 +50,10 @@ export interface FactOfRun {
 }
 
 /**
- * The columns that `append_events` reads. As lists: calls one after the other become one function, with which the compiler is busy
- * for half a second before a worker is warm.
+ * The columns that `append_events` reads beside the runs and those which may be null. As lists: calls one after the other become
+ * one function, with which the compiler is busy for half a second before a worker is warm.
  */
-const bareColumns: readonly ((fact: FactOfRun) => string | number)[] = [
-  ({ runId }) => runId,
+const commonColumns: readonly ((fact: FactOfRun) => string | number)[] = [
   ({ event }) => event.seq,
   ({ event }) => event.kind,
 ];
@@ -73,14 +73,22 @@ export function eventValues(recordings: readonly Recording[]): readonly unknown[
   const facts: FactOfRun[] = [];
   for (const { lease, events } of recordings)
     for (const event of events) facts.push({ runId: lease.runId, event, data: event.data });
-  return factColumns(facts);
+  return factColumns(recordings, facts);
 }
 
-/** The eleven event columns that `append_events` reads; null where no item has a value. */
-export function factColumns(facts: readonly FactOfRun[]): readonly unknown[] {
-  if (facts.length === 0) return Array<null>(bareColumns.length + sparseColumns.length).fill(null);
+/**
+ * The eleven event columns that `append_events` reads; null where no item has a value. No runs, but facts: each of the runs that the
+ * call names has one of them.
+ */
+export function factColumns(
+  recordings: readonly Recording[],
+  facts: readonly FactOfRun[],
+): readonly unknown[] {
+  if (facts.length === 0) return Array<null>(1 + commonColumns.length + sparseColumns.length).fill(null);
+  const isOneEach = recordings.every(({ events }) => events.length === 1);
   return [
-    ...bareColumns.map((pick) => bareColumn(facts, pick)),
+    isOneEach ? null : bareColumn(facts, ({ runId }) => runId),
+    ...commonColumns.map((pick) => commonColumn(facts, pick)),
     ...sparseColumns.map((pick) => sparseColumn(facts, pick)),
   ];
 }
