@@ -92,7 +92,7 @@ export function createWatch<Subject, News>(
     lookedAt = clock.now();
     const isPoll = lookedAt >= pollAt;
     endTrust();
-    const keys = [...(isPoll ? waiting.keys() : toLook)];
+    const keys = isPoll ? [...waiting.keys()].filter((key) => !trusted.has(key)) : [...toLook];
     // Before the look: a hint that comes while it is under way asks for another one.
     toLook.clear();
     try {
@@ -147,13 +147,20 @@ export function createWatch<Subject, News>(
     }
   };
 
+  /** What ends in this process is told of when that has been answered, and the notification may come first. */
+  const lookOrTrust = (key: string): void => {
+    const awaited = waiting.get(key);
+    if (awaited === undefined || terms.isUnderWay?.(awaited.subject) !== true) toLook.add(key);
+    else if (!trusted.has(key)) trusted.set(key, clock.now() + longestTrustMs);
+  };
+
   const hear = (hint: Hint): void => {
     if (hint.kind === "reconnected") pollAt = 0;
     else if (hint.kind === "ready" || !terms.hears.includes(hint.kind)) return;
     else {
       const keys = keysOfRun.get(hint.runId);
       if (keys === undefined) return;
-      for (const key of keys) toLook.add(key);
+      for (const key of keys) lookOrTrust(key);
     }
     loop.poke();
   };
@@ -172,9 +179,7 @@ export function createWatch<Subject, News>(
     } else others.waiters.add(waiter);
     pollMs = firstPollMs;
     pollAt = Math.min(pollAt, clock.now() + jittered(pollMs, random));
-    if (terms.isUnderWay?.(subject) === true) {
-      if (!trusted.has(key)) trusted.set(key, clock.now() + longestTrustMs);
-    } else toLook.add(key);
+    lookOrTrust(key);
     loop.start();
     loop.poke();
   };
