@@ -1982,8 +1982,12 @@ declare
 begin
   if e_seqs is not null then
     e_runs := coalesce(e_runs, p_runs);
-    e_seqs := "pawl".for_each_v1(e_seqs, e_runs);
-    e_kinds := "pawl".for_each_v1(e_kinds, e_runs);
+    if cardinality(e_seqs) < cardinality(e_runs) then
+      e_seqs := array_fill(e_seqs[1], array[cardinality(e_runs)]);
+    end if;
+    if cardinality(e_kinds) < cardinality(e_runs) then
+      e_kinds := array_fill(e_kinds[1], array[cardinality(e_runs)]);
+    end if;
   end if;
   if p_statuses is not null or p_parents is not null or p_next is not null then
     v_children := "pawl".stopped_children_v1(p_shard, p_runs, p_statuses);
@@ -2208,19 +2212,6 @@ begin
     return null;
   end if;
   return "pawl".tell_parents_v1(p_shard, p_now, p_runs);
-end
-$function$;
-
-create function pawl.for_each_v1(p_values anyarray, p_runs uuid[])
- RETURNS anyarray
- LANGUAGE plpgsql
- IMMUTABLE
-AS $function$
-begin
-  if cardinality(p_values) = cardinality(p_runs) then
-    return p_values;
-  end if;
-  return array_fill(p_values[1], array[cardinality(p_runs)]);
 end
 $function$;
 
@@ -3044,8 +3035,12 @@ declare
 begin
   if e_seqs is not null then
     e_runs := coalesce(e_runs, p_runs);
-    e_seqs := "pawl".for_each_v1(e_seqs, e_runs);
-    e_kinds := "pawl".for_each_v1(e_kinds, e_runs);
+    if cardinality(e_seqs) < cardinality(e_runs) then
+      e_seqs := array_fill(e_seqs[1], array[cardinality(e_runs)]);
+    end if;
+    if cardinality(e_kinds) < cardinality(e_runs) then
+      e_kinds := array_fill(e_kinds[1], array[cardinality(e_runs)]);
+    end if;
   end if;
   perform 1 from (select 1 from "pawl".run r
                    where r.shard = p_shard and r.id = any (p_runs)
@@ -3585,8 +3580,12 @@ declare
 begin
   if e_seqs is not null then
     e_runs := coalesce(e_runs, p_runs);
-    e_seqs := "pawl".for_each_v1(e_seqs, e_runs);
-    e_kinds := "pawl".for_each_v1(e_kinds, e_runs);
+    if cardinality(e_seqs) < cardinality(e_runs) then
+      e_seqs := array_fill(e_seqs[1], array[cardinality(e_runs)]);
+    end if;
+    if cardinality(e_kinds) < cardinality(e_runs) then
+      e_kinds := array_fill(e_kinds[1], array[cardinality(e_runs)]);
+    end if;
   end if;
   perform "pawl".append_events_v1(p_shard, v_now, p_worker, v_lost, e_runs, e_seqs, e_kinds, e_names, e_attempts,
                                     e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_takes);

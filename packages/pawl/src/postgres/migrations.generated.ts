@@ -1383,19 +1383,6 @@ begin
 end
 $$;
 
--- A column that names a value once which all have, as one value for each of these runs.
-create function {schema}.for_each_v1(p_values anyarray, p_runs uuid[])
-returns anyarray
-language plpgsql immutable
-as $$
-begin
-  if cardinality(p_values) = cardinality(p_runs) then
-    return p_values;
-  end if;
-  return array_fill(p_values[1], array[cardinality(p_runs)]);
-end
-$$;
-
 -- Appends facts. One whose seq is there already is left as it is: the write is being repeated. Nobody else can be adding it,
 -- since the caller has locked the lease; \`on conflict\` would write a second WAL record for each fact.
 -- p_lost: runs whose lease is gone; nothing is written for them. Optional columns may be null as a whole.
@@ -1482,8 +1469,12 @@ declare
 begin
   if e_seqs is not null then
     e_runs := coalesce(e_runs, p_runs);
-    e_seqs := {schema}.for_each_v1(e_seqs, e_runs);
-    e_kinds := {schema}.for_each_v1(e_kinds, e_runs);
+    if cardinality(e_seqs) < cardinality(e_runs) then
+      e_seqs := array_fill(e_seqs[1], array[cardinality(e_runs)]);
+    end if;
+    if cardinality(e_kinds) < cardinality(e_runs) then
+      e_kinds := array_fill(e_kinds[1], array[cardinality(e_runs)]);
+    end if;
   end if;
   perform {schema}.append_events_v1(p_shard, v_now, p_worker, v_lost, e_runs, e_seqs, e_kinds, e_names, e_attempts,
                                     e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_takes);
@@ -1616,8 +1607,12 @@ declare
 begin
   if e_seqs is not null then
     e_runs := coalesce(e_runs, p_runs);
-    e_seqs := {schema}.for_each_v1(e_seqs, e_runs);
-    e_kinds := {schema}.for_each_v1(e_kinds, e_runs);
+    if cardinality(e_seqs) < cardinality(e_runs) then
+      e_seqs := array_fill(e_seqs[1], array[cardinality(e_runs)]);
+    end if;
+    if cardinality(e_kinds) < cardinality(e_runs) then
+      e_kinds := array_fill(e_kinds[1], array[cardinality(e_runs)]);
+    end if;
   end if;
   perform 1 from (select 1 from {schema}.run r
                    where r.shard = p_shard and r.id = any (p_runs)
@@ -1775,8 +1770,12 @@ declare
 begin
   if e_seqs is not null then
     e_runs := coalesce(e_runs, p_runs);
-    e_seqs := {schema}.for_each_v1(e_seqs, e_runs);
-    e_kinds := {schema}.for_each_v1(e_kinds, e_runs);
+    if cardinality(e_seqs) < cardinality(e_runs) then
+      e_seqs := array_fill(e_seqs[1], array[cardinality(e_runs)]);
+    end if;
+    if cardinality(e_kinds) < cardinality(e_runs) then
+      e_kinds := array_fill(e_kinds[1], array[cardinality(e_runs)]);
+    end if;
   end if;
   if p_statuses is not null or p_parents is not null or p_next is not null then
     v_children := {schema}.stopped_children_v1(p_shard, p_runs, p_statuses);

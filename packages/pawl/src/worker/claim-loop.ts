@@ -40,8 +40,8 @@ export interface ClaimLoop extends Pick<Loop, "start" | "stop" | "turned"> {
   freed(runId: RunId): void;
   /** One will be: the code of its run has come to its end. */
   ending(): void;
-  /** The last claim was full: more is waiting. */
-  isBehind(): boolean;
+  /** A claim has found something within the last second. */
+  isFed(): boolean;
   /** Whether a run may be taken that nobody has queued: nothing is known to wait or under way, and no suspect is tried alone. */
   mayTake(): boolean;
 }
@@ -50,6 +50,7 @@ export interface ClaimLoop extends Pick<Loop, "start" | "stop" | "turned"> {
 const mostPerClaim = 350;
 /** With work waiting, a claim waits until a quarter of the slots is free, but never longer than this. */
 const longestBatchingMs = 5;
+const fedForMs = 1_000;
 /** Polls grow this much rarer while notifications announce all there is to find. */
 const rarestPoll = 5;
 
@@ -71,6 +72,7 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
   let roomSince = 0;
   let pollAt = 0;
   let pollTimes = 1;
+  let foundAt = Number.NEGATIVE_INFINITY;
   /** The last look was not a full one, and came back short. */
   let fullLookAt = Number.POSITIVE_INFINITY;
 
@@ -101,6 +103,7 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
       isClaiming = false;
     });
     if (answer.runs.length > 0) {
+      foundAt = clock.now();
       parts.awake();
       registration.claimed(workerId, sentAt);
     }
@@ -177,7 +180,7 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
       if (slots.free() === 1) roomSince = clock.now();
       if (isMoreWaiting) loop.poke();
     },
-    isBehind: () => isMoreWaiting,
+    isFed: () => clock.now() - foundAt < fedForMs,
     mayTake: () =>
       concurrency > fewSlots && !isMoreWaiting && !isClaiming && suspects.next(slots).kind === "ordinary",
   };

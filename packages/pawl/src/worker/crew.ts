@@ -88,7 +88,7 @@ export function createCrew(deps: WorkerDeps, settings: WorkerSettings, isBrief =
     ...deps,
     pollMs: settings.pollMs,
     woken: recovered,
-    isBehind: () => claimLoop.isBehind(),
+    isFed: () => claimLoop.isFed(),
   });
   const found = ({ expiredWorkers, recovered, failed, expiredRuns }: SweepAnswer): void => {
     const { workerId } = registration;

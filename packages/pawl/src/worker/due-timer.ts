@@ -9,8 +9,8 @@ export interface DueTimerParts extends LoopSeams {
   readonly pollMs: number;
   /** Runs were made claimable. */
   readonly woken: () => void;
-  /** More is claimable than this worker has slots for. */
-  readonly isBehind: () => boolean;
+  /** This worker has lately claimed something: what is due may be its own. */
+  readonly isFed: () => boolean;
 }
 
 export interface DueTimer extends Loop {
@@ -21,10 +21,10 @@ export interface DueTimer extends Loop {
 }
 
 const mostPerTurn = 500;
-/** Where many are due at once, it rests for so many times as long as it has worked: others want the database, too… */
-const restTimes = 1;
-/** …and where more is claimable than the worker can take, nobody waits for what it would wake. */
-const restTimesBehind = 3;
+/** Where many are due at once, it rests for so many times as long as it has worked: others want the database, too. */
+const restTimes = 3;
+/** What is due is for others, it seems, who wake it as they can take it. */
+const restTimesUnfed = 20;
 
 /** Wakes parked runs when their time has come: on time those it knows of, and at the next poll all others. */
 export function createDueTimer(parts: DueTimerParts): DueTimer {
@@ -44,7 +44,7 @@ export function createDueTimer(parts: DueTimerParts): DueTimer {
     const sentAt = clock.now();
     const { woken, nextDueAt, now } = await store.wakeDue(mostPerTurn);
     knownAt = Number.POSITIVE_INFINITY;
-    const rest = parts.isBehind() ? restTimesBehind : restTimes;
+    const rest = parts.isFed() ? restTimes : restTimesUnfed;
     const leastMs = woken < mostPerTurn ? 1 : rest * (clock.now() - sentAt);
     if (nextDueAt !== null) nextAt = Math.min(nextAt, clock.now() + Math.max(leastMs, nextDueAt - now));
     pollAt = clock.now() + (woken < mostPerTurn ? jittered(parts.pollMs, random) : leastMs);

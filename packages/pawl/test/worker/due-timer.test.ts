@@ -16,7 +16,7 @@ test("what is known to be due stays known while a look is under way", async () =
     ...world.seams({ store }),
     pollMs: 50,
     woken: () => {},
-    isBehind: () => false,
+    isFed: () => true,
   });
   timer.start();
   await world.rest();
