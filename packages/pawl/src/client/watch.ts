@@ -56,6 +56,8 @@ const mostPerLook = 1_000;
 const shortestPauseMs = 5;
 /** So long a first look waits for somebody who will tell. */
 const longestTrustMs = 250;
+/** How long an end that was announced may take to be answered. */
+const shortestTrustMs = 20;
 const firstPollMs = 1_000;
 const longestPollMs = 5_000;
 
@@ -72,6 +74,8 @@ export function createWatch<Subject, News>(
   const toLook = new Set<string>();
   /** Keys that somebody will most likely tell of until then, oldest first: looked at then, unless they have been told of. */
   const trusted = new Map<string, number>();
+  /** The same for those whose end in this process has been announced, and is about to be answered. */
+  const announced = new Map<string, number>();
   let pollMs = firstPollMs;
   let pollAt = 0;
   let lookedAt = Number.NEGATIVE_INFINITY;
@@ -83,7 +87,8 @@ export function createWatch<Subject, News>(
   const restMs = (): number => {
     if (waiting.size === 0) return Number.POSITIVE_INFINITY;
     const [trustedUntil = Number.POSITIVE_INFINITY] = trusted.values();
-    const lookAt = toLook.size > 0 ? lookedAt + shortestPauseMs : trustedUntil;
+    const [announcedUntil = Number.POSITIVE_INFINITY] = announced.values();
+    const lookAt = toLook.size > 0 ? lookedAt + shortestPauseMs : Math.min(trustedUntil, announcedUntil);
     return Math.min(pollAt, lookAt) - clock.now();
   };
 
@@ -115,10 +120,12 @@ export function createWatch<Subject, News>(
   });
 
   const endTrust = (): void => {
-    for (const [key, until] of trusted) {
-      if (until > lookedAt) break;
-      trusted.delete(key);
-      toLook.add(key);
+    for (const keys of [trusted, announced]) {
+      for (const [key, until] of keys) {
+        if (until > lookedAt) break;
+        keys.delete(key);
+        toLook.add(key);
+      }
     }
   };
 
@@ -147,11 +154,10 @@ export function createWatch<Subject, News>(
     }
   };
 
-  /** What ends in this process is told of when that has been answered, and the notification may come first. */
-  const lookOrTrust = (key: string): void => {
+  const lookOrTrust = (key: string, trust: Map<string, number>, ms: number): void => {
     const awaited = waiting.get(key);
     if (awaited === undefined || terms.isUnderWay?.(awaited.subject) !== true) toLook.add(key);
-    else if (!trusted.has(key)) trusted.set(key, clock.now() + longestTrustMs);
+    else if (!trust.has(key)) trust.set(key, clock.now() + ms);
   };
 
   const hear = (hint: Hint): void => {
@@ -160,7 +166,8 @@ export function createWatch<Subject, News>(
     else {
       const keys = keysOfRun.get(hint.runId);
       if (keys === undefined) return;
-      for (const key of keys) lookOrTrust(key);
+      // Those who waited before the end was sent are told when it is answered, and the notification may come first.
+      for (const key of keys) lookOrTrust(key, announced, shortestTrustMs);
     }
     loop.poke();
   };
@@ -179,7 +186,7 @@ export function createWatch<Subject, News>(
     } else others.waiters.add(waiter);
     pollMs = firstPollMs;
     pollAt = Math.min(pollAt, clock.now() + jittered(pollMs, random));
-    lookOrTrust(key);
+    lookOrTrust(key, trusted, longestTrustMs);
     loop.start();
     loop.poke();
   };
@@ -198,6 +205,7 @@ export function createWatch<Subject, News>(
   const forget = (key: string, runId: RunId): void => {
     waiting.delete(key);
     trusted.delete(key);
+    announced.delete(key);
     const keys = keysOfRun.get(runId);
     keys?.delete(key);
     if (keys?.size === 0) keysOfRun.delete(runId);

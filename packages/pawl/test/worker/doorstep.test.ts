@@ -297,6 +297,8 @@ test("who comes while a run's end is being written hears of it", async () => {
   const result = run.result();
   await world.rest();
   written.open();
+  await world.rest();
+  await world.advance("20ms");
   expect(await result).toBe("done");
 });
 
