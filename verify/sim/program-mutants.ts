@@ -104,8 +104,8 @@ export const programMutants: readonly RuntimeMutant[] = [
     name: "a run that returns does not wait for its handlers",
     breaks: ["I10"],
     file: "runtime/run-code.ts",
-    right: "await this.#updates?.finished();\n      return output;",
-    wrong: "return output;",
+    right: "void this.#updates.finished().then(() => returned(output), threw)",
+    wrong: "returned(output)",
   },
   {
     name: "the answer to an update goes to the one before",

@@ -8,7 +8,7 @@ import { type Scene, test } from "./scene.ts";
 import { tally } from "./workflows.ts";
 
 const chains = 6;
-const turns = 20;
+const turns = 30;
 const signalsPerTurn = 4;
 const signals = turns * signalsPerTurn;
 
