@@ -71,26 +71,16 @@ export const auditSql = `
   $$;
   ${triggerSql(
     "run",
-    "insert or update",
-    `if tg_op = 'INSERT' then
-       ${note(
-         "created",
-         "new.id",
-         "null",
-         "null",
-         `json_build_object('key', new.key, 'parent', new.parent_id, 'first', new.first_id, 'startAt', ${ms("new.start_at")},
+    "insert",
+    `${note(
+      "created",
+      "new.id",
+      "null",
+      "null",
+      `json_build_object('key', new.key, 'parent', new.parent_id, 'first', new.first_id, 'startAt', ${ms("new.start_at")},
          'expiresAt', ${ms("new.expires_at")}, 'deadlineAt', ${ms("new.deadline_at")})`,
-       )}
-       insert into chaos.born (run) values (new.id);
-     elsif old.status is null and new.status is not null then
-       ${note("ended", "new.id", "null", "new.epoch", "json_build_object('status', new.status, 'next', new.continued_as)")}
-     elsif old.status is not null and new.status is null then
-       ${note("revived", "new.id", "null", "null", "null")}
-       insert into chaos.born (run) values (new.id);
-     elsif old.status is distinct from new.status or old.output::text is distinct from new.output::text
-        or old.error::text is distinct from new.error::text then
-       ${note("spoiled", "new.id", "null", "null", "json_build_object('table', 'run', 'before', old.status, 'after', new.status)")}
-     end if;`,
+    )}
+     insert into chaos.born (run) values (new.id);`,
   )}
   ${triggerSql(
     "lease",
@@ -109,6 +99,14 @@ export const auditSql = `
     `if tg_op = 'INSERT' then
        perform chaos.note('event', new.run_id, l.worker_id, l.epoch, json_build_object('seq', new.seq, 'kind', new.kind))
           from (select 1) one left join pawl.lease l on l.run_id = new.run_id;
+       if new.kind in ('completed', 'failed', 'cancelled', 'timed_out', 'expired') then
+         perform chaos.note('ended', new.run_id, null, null,
+                            json_build_object('status', new.kind, 'next', (select e.data ->> 'id' from pawl.event e
+                              where e.run_id = new.run_id and e.seq = new.seq - 1 and e.kind = 'continued')));
+       elsif new.kind = 'redriven' then
+         ${note("revived", "new.run_id", "null", "null", "null")}
+         insert into chaos.born (run) values (new.run_id);
+       end if;
      else
        ${note("spoiled", "old.run_id", "null", "null", "json_build_object('table', 'event', 'seq', old.seq, 'op', tg_op)")}
      end if;`,
