@@ -87,7 +87,7 @@ export class Ground implements AsyncDisposable {
   drain(withinMs = 60_000): Promise<number> {
     return this.until(
       "every run has ended",
-      async () => (await this.value("select count(*)::int from pawl.run where status is null")) === 0,
+      async () => (await this.value("select count(*)::int from pawl.live_runs")) === 0,
       withinMs,
     );
   }

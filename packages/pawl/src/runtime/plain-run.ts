@@ -24,7 +24,8 @@ export class PlainRun implements CodeHost {
   readonly #code: RunCode;
   #course: Course | null = null;
   #end: CodeEnd | null = null;
-  #isEnding = false;
+  /** Its end is being written down, or it is lost: whatever its code still does concerns nobody. */
+  #isOver = false;
   #resolve: (outcome: Outcome | Promise<Outcome>) => void = () => {};
   #reject: (error: unknown) => void = () => {};
 
@@ -42,9 +43,9 @@ export class PlainRun implements CodeHost {
     });
   }
 
-  /** Lets its course take over, unless its end is being written down. */
+  /** Lets its course take over, unless it is over. */
   engage(): void {
-    if (!this.#isEnding) this.#engaged();
+    this.#engaged();
   }
 
   isReplaying(): boolean {
@@ -56,23 +57,26 @@ export class PlainRun implements CodeHost {
     if (this.#end !== null) return;
     this.#end = end;
     // Whoever has started it has the time to wait for its result.
-    this.#parts.settle().then(() => this.#finish(end), this.#reject);
+    this.#parts.settle().then(
+      () => this.#finish(end),
+      (error: unknown) => this.#lose(error),
+    );
   }
 
   ask(terms: RequestTerms, branch: Branch | null): Promise<unknown> {
-    return this.#engaged().ask(terms, branch);
+    return this.#engaged()?.ask(terms, branch) ?? nobodyAnswers();
   }
 
   adopt(promise: Promise<unknown>, branch: Branch): boolean {
-    return this.#engaged().adopt(promise, branch);
+    return this.#engaged()?.adopt(promise, branch) ?? false;
   }
 
   withdraw(branch: Branch): void {
-    this.#engaged().withdraw(branch);
+    this.#engaged()?.withdraw(branch);
   }
 
   patch(id: string): boolean {
-    return this.#engaged().patch(id);
+    return this.#engaged()?.patch(id) ?? true;
   }
 
   stopHere(
@@ -80,19 +84,20 @@ export class PlainRun implements CodeHost {
     branch: Branch | null,
     end: () => void,
   ): Promise<never> {
-    return this.#engaged().stopHere(asked, branch, end);
+    return this.#engaged()?.stopHere(asked, branch, end) ?? nobodyAnswers();
   }
 
   withdrawHandlers(): boolean {
-    return this.#engaged().withdrawHandlers();
+    return this.#engaged()?.withdrawHandlers() ?? false;
   }
 
   watched<T>(call: () => T): T {
     return this.#course === null ? call() : this.#course.watched(call);
   }
 
-  #engaged(): Course {
-    if (this.#course !== null) return this.#course;
+  /** Null: it is over, and a course would end it a second time. */
+  #engaged(): Course | null {
+    if (this.#course !== null || this.#isOver) return this.#course;
     this.#course = this.#parts.makeCourse(this.#code);
     if (this.#end !== null) this.#course.ended(this.#end);
     this.#resolve(this.#course.goOn());
@@ -107,11 +112,20 @@ export class PlainRun implements CodeHost {
     try {
       holding.assertHeld();
       const output = payloads.encode(end.output, placeOfOutput(claimed.runId), "The output of the run");
-      this.#isEnding = true;
+      this.#isOver = true;
       this.#resolve(endRun(this.#parts, { status: "completed", output, error: null }));
     } catch (error) {
-      if (error instanceof Lost) this.#reject(error);
+      if (error instanceof Lost) this.#lose(error);
       else this.engage();
     }
   }
+
+  #lose(error: unknown): void {
+    this.#isOver = true;
+    this.#reject(error);
+  }
+}
+
+function nobodyAnswers(): Promise<never> {
+  return new Promise(() => {});
 }

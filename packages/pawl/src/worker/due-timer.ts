@@ -25,6 +25,8 @@ const mostPerTurn = 500;
 const restTimes = 3;
 /** What is due is for others, it seems, who wake it as they can take it. */
 const restTimesUnfed = 20;
+/** However slow the database is, or this process. */
+const longestRestMs = 250;
 
 /** Wakes parked runs when their time has come: on time those it knows of, and at the next poll all others. */
 export function createDueTimer(parts: DueTimerParts): DueTimer {
@@ -34,6 +36,9 @@ export function createDueTimer(parts: DueTimerParts): DueTimer {
   let pollAt = 0;
   /** The same, as it was known before the look that is under way. */
   let knownAt = Number.POSITIVE_INFINITY;
+
+  /** Somebody waits until nothing is due. */
+  let isHurried = false;
 
   const restMs = (): number => Math.min(nextAt, pollAt) - clock.now();
 
@@ -45,9 +50,11 @@ export function createDueTimer(parts: DueTimerParts): DueTimer {
     const { woken, nextDueAt, now } = await store.wakeDue(mostPerTurn);
     knownAt = Number.POSITIVE_INFINITY;
     const rest = parts.isFed() ? restTimes : restTimesUnfed;
-    const leastMs = woken < mostPerTurn ? 1 : rest * (clock.now() - sentAt);
+    if (woken < mostPerTurn) isHurried = false;
+    const leastMs =
+      woken < mostPerTurn || isHurried ? 1 : Math.min(longestRestMs, rest * (clock.now() - sentAt));
     if (nextDueAt !== null) nextAt = Math.min(nextAt, clock.now() + Math.max(leastMs, nextDueAt - now));
-    pollAt = clock.now() + (woken < mostPerTurn ? jittered(parts.pollMs, random) : leastMs);
+    if (!isHurried) pollAt = clock.now() + (woken < mostPerTurn ? jittered(parts.pollMs, random) : leastMs);
     if (woken > 0) parts.woken();
   };
 
@@ -64,6 +71,7 @@ export function createDueTimer(parts: DueTimerParts): DueTimer {
     },
     turned() {
       pollAt = 0;
+      isHurried = true;
       return loop.turned();
     },
     dueInMs: () => Math.min(nextAt, knownAt) - clock.now(),

@@ -34,8 +34,21 @@ const hasty = workflow({ name: "hasty", version: 1, retry: { attempts: 1 } }, as
   return first;
 });
 
+/** Asks for something when it has long returned, in every way there is. */
+const late = workflow({ name: "late", version: 1 }, async (ctx, turns: number) => {
+  const ask = async (): Promise<void> => {
+    for (let left = turns; left > 0; left--) await turn();
+    void ctx.step("late", () => "late");
+    void ctx.race({ one: () => ctx.sleep("1ms"), other: () => ctx.sleep("1ms") });
+    void ctx.continueAs(turns);
+    ctx.patch("late");
+  };
+  void ask();
+  return "returned";
+});
+
 const pawl = createPawl({ memory: true });
-await pawl.worker({ workflows: [careless, hasty] }).start();
+await pawl.worker({ workflows: [careless, hasty, late] }).start();
 for (const how of ["throws", "returns", "awaits"]) {
   const run = await pawl.start(careless, how);
   outcomes.push(
@@ -46,7 +59,8 @@ for (const how of ["throws", "returns", "awaits"]) {
   );
 }
 outcomes.push(await (await pawl.start(hasty)).result());
-await turn();
+for (const turns of [1, 2, 3, 5, 20]) outcomes.push(await (await pawl.start(late, turns)).result());
+for (let left = 50; left > 0; left--) await turn();
 await pawl.close();
 await turn();
 console.log(JSON.stringify({ outcomes, unhandled: unhandled.toSorted() }));

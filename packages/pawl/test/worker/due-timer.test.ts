@@ -29,3 +29,47 @@ test("what is known to be due stays known while a look is under way", async () =
   answers[1]?.();
   await timer.stop();
 });
+
+/** Where so many are due that every look finds as many as it takes, each of which takes some time. */
+function createStorm(tookMs: number, isFed: boolean) {
+  const world = createManualWorld();
+  let looks = 0;
+  const wakeDue: Store["wakeDue"] = async (limit) => {
+    looks += 1;
+    await new Promise<void>((resolve) => void world.seams().timers.after(tookMs, resolve));
+    return { woken: limit, nextDueAt: 0, now: world.clock.now() };
+  };
+  const seams = world.seams({ store: { ...world.store, wakeDue } });
+  const timer = createDueTimer({ ...seams, pollMs: 50, woken: () => {}, isFed: () => isFed });
+  return { world, timer, looks: () => looks };
+}
+
+test.for([
+  { isFed: true, tookMs: 10, restMs: 30 },
+  { isFed: false, tookMs: 10, restMs: 200 },
+  { isFed: true, tookMs: 1_000, restMs: 250 },
+  { isFed: false, tookMs: 1_000, restMs: 250 },
+])("a worker that wakes many rests in between, and never for long: $isFed, $tookMs ms", async (storm) => {
+  const { world, timer, looks } = createStorm(storm.tookMs, storm.isFed);
+  timer.start();
+  await world.rest();
+  await world.advance(storm.tookMs);
+  await world.advance(storm.restMs - 1);
+  expect(looks()).toBe(1);
+  await world.advance(1);
+  expect(looks()).toBe(2);
+  await world.advance(storm.tookMs);
+  await timer.stop();
+});
+
+test("who waits until nothing is due waits for no rest", async () => {
+  const { world, timer, looks } = createStorm(10, false);
+  timer.start();
+  void timer.turned();
+  await world.rest();
+  for (let turn = 0; turn < 5; turn++) await world.advance(10);
+  expect(looks()).toBeGreaterThanOrEqual(5);
+  const stopped = timer.stop();
+  await world.advance(10);
+  await stopped;
+});
