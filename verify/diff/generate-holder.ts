@@ -1,5 +1,6 @@
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
 import { endStatuses } from "../../packages/pawl/src/core/run-status.ts";
+import { server } from "../../packages/pawl/src/memory/fence.ts";
 import type {
   Continuation,
   Ending,
@@ -52,7 +53,7 @@ function pickLeases({ dice, snapshot, leases }: Knowledge): readonly Lease[] {
   const { workerId } = dice.pick(snapshot.lease);
   const held = snapshot.lease.filter((row) => row.workerId === workerId);
   const picked = dice.chance(0.3) ? dice.some(held, 4) : [dice.pick(held)];
-  return picked.map(({ runId, epoch }) => ({ runId, epoch, workerId }));
+  return picked.map(({ runId, epoch }) => ({ runId, epoch, workerId, server }));
 }
 
 /** A parent and its child that end in one call end at once, and not one after the other. */

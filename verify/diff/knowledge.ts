@@ -1,4 +1,5 @@
 import { createIds, type RunId } from "../../packages/pawl/src/core/ids.ts";
+import { server } from "../../packages/pawl/src/memory/fence.ts";
 import type { Holder, Lease, Mark } from "../../packages/pawl/src/store/lease.ts";
 import type { NewMessage } from "../../packages/pawl/src/store/message.ts";
 import type { NewRun } from "../../packages/pawl/src/store/run-record.ts";
@@ -53,7 +54,7 @@ export function createKnowledge(
     learn(operation, state) {
       ({ now, snapshot } = state);
       for (const { runId, epoch, workerId } of snapshot.lease)
-        leases.set(`${runId}/${epoch}`, { runId, epoch, workerId });
+        leases.set(`${runId}/${epoch}`, { runId, epoch, workerId, server });
       for (const { runId, readyAt } of snapshot.ready) {
         const priority = snapshot.runs.find(({ id }) => id === runId)?.priority ?? 0;
         marks.set(runId, { priority, readyAt, runId });

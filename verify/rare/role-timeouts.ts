@@ -33,7 +33,7 @@ export const roleTimeouts: Scene = {
       await ground.pool.query(`alter role app set ${setting} = '60ms'`);
       await reconnect(ground);
       for (let n = 0; n < (isLong ? 60 : 6); n++) {
-        await lockFor(ground, 250);
+        await lockFor(ground, 400);
         await pause(100);
       }
       await ground.pool.query(`alter role app reset ${setting}`);

@@ -5,6 +5,16 @@
 -- (or a lock), which the planner cannot turn into a join of its own choosing. Rows that nobody else can have updated since
 -- they were found are reached by their ctid. See docs/decisions/0004-plans.md.
 
+-- Names the server as long as it runs: when it was started. One that took its place, or was started anew, may have lost its last writes.
+create function {schema}.server_v1()
+returns float8
+language plpgsql stable
+as $$
+begin
+  return extract(epoch from pg_postmaster_start_time()) * 1000;
+end
+$$;
+
 -- Inserts runs and puts each into its first room. An id that exists is left alone, so the call is safe to repeat.
 -- Locks: only what it inserts. p_skip: ids to leave out. p_holder: a worker that holds those which it could claim now, or null.
 -- Answers the runs that it holds.
@@ -119,13 +129,26 @@ declare
   v_new integer;
   v_held uuid[];
 begin
-  insert into {schema}.run (shard, id, workflow, version, queue, priority, input, input_notes, created_at, depth)
-  select p_shard, n.id, coalesce(n.workflow, v_workflow), coalesce(n.version, v_version), coalesce(n.queue, v_queue),
-         coalesce(n.priority, v_priority), n.input::json, n.notes::json, p_now, 0
-    from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities, n_inputs, n_notes)
-         n (id, workflow, version, queue, priority, input, notes)
-  on conflict (shard, id) do nothing;
-  get diagnostics v_new = row_count;
+  if cardinality(n_ids) >= 16 then
+    begin
+      insert into {schema}.run (shard, id, workflow, version, queue, priority, input, input_notes, created_at, depth)
+      select p_shard, n.id, coalesce(n.workflow, v_workflow), coalesce(n.version, v_version), coalesce(n.queue, v_queue),
+             coalesce(n.priority, v_priority), n.input::json, n.notes::json, p_now, 0
+        from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities, n_inputs, n_notes)
+             n (id, workflow, version, queue, priority, input, notes);
+      get diagnostics v_new = row_count;
+    exception when unique_violation then
+    end;
+  end if;
+  if v_new is null then
+    insert into {schema}.run (shard, id, workflow, version, queue, priority, input, input_notes, created_at, depth)
+    select p_shard, n.id, coalesce(n.workflow, v_workflow), coalesce(n.version, v_version), coalesce(n.queue, v_queue),
+           coalesce(n.priority, v_priority), n.input::json, n.notes::json, p_now, 0
+      from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities, n_inputs, n_notes)
+           n (id, workflow, version, queue, priority, input, notes)
+    on conflict (shard, id) do nothing;
+    get diagnostics v_new = row_count;
+  end if;
   -- Most often all are new, and named once. Those that were there are in a room, or have ended.
   if v_new < cardinality(n_ids) then
     select array_agg(n.id), array_agg(n.workflow), array_agg(n.version), array_agg(n.queue), array_agg(n.priority)
@@ -170,12 +193,12 @@ end
 $$;
 
 -- Creates runs: p_runs, or, where that is null, plain ones, in the columns n_*. Answers as start_runs does, and last those that
--- p_holder now holds, with the time since when; run_id null: all of them. It holds none where it could not claim them now, or has ended.
+-- p_holder now holds, with the time since when and the server; run_id null: all of them. It holds none where it could not claim them now, or has ended.
 -- Locks: as start_runs, and p_holder's row as claim_runs does.
 create function {schema}.create_runs_v1(
   p_shard smallint, p_runs json, p_keyed boolean, p_whole boolean, p_holder uuid, p_crash_limit smallint, p_lease_ms integer,
   n_ids uuid[], n_workflows text[], n_versions integer[], n_queues text[], n_priorities integer[], n_inputs text[], n_notes text[])
-returns table (run_id uuid, outcome text, owner_id uuid, held_ms float8, told boolean)
+returns table (run_id uuid, outcome text, owner_id uuid, held_ms float8, told boolean, server float8)
 language plpgsql
 set search_path = pg_catalog
 set lock_timeout = '250ms'
@@ -205,7 +228,7 @@ begin
                                          v_holder, p_crash_limit, v_paused);
   elsif p_keyed then
     return query
-    select s.run_id, s.outcome, s.owner_id, null::float8, null::boolean
+    select s.run_id, s.outcome, s.owner_id, null::float8, null::boolean, null::float8
       from {schema}.start_runs_v1(p_shard, p_runs, p_keyed, p_whole, v_holder, p_crash_limit) s;
   else
     v_held := {schema}.put_runs_v1(p_shard, v_now, p_runs, null, v_holder, p_crash_limit);
@@ -214,13 +237,15 @@ begin
   if cardinality(v_held) = coalesce(cardinality(n_ids), json_array_length(p_runs)) then
     held_ms := floor(extract(epoch from v_now) * 1000);
     told := false;
+    server := {schema}.server_v1();
     return next;
   -- An earlier try, whose answer was lost, may have been the one that counted. What p_holder has claimed since is no start's:
   -- its claim answers for that.
   elsif p_holder is not null then
     n_ids := coalesce(n_ids, array(select n.id from json_to_recordset(p_runs) as n (id uuid)));
     return query
-    select l.run_id, 'created', l.run_id, floor(extract(epoch from l.claimed_at) * 1000)::float8, l.told
+    select l.run_id, 'created', l.run_id, floor(extract(epoch from l.claimed_at) * 1000)::float8, l.told,
+           {schema}.server_v1()
       from {schema}.lease l
      where l.shard = p_shard and l.run_id = any (n_ids)
        and (l.worker_id = p_holder) is true and l.epoch = 1 and l.last_seq = 0
@@ -346,7 +371,7 @@ $$;
 -- sizes are known without reading them. It names the lane that a run was in, the first being 1, and has null for what most runs
 -- have: epoch 1, no history, nothing told, created when ready. What else a run may have is in one column, as json, and null where it
 -- has none of it.
--- The last row answered is a footer: run_id null, told = suspects are waiting, and the time.
+-- The last row answered is a footer: run_id null, told = suspects are waiting, created_ms = the time, ready_ms = the server.
 create function {schema}.claim_runs_v1(
   p_shard smallint, p_worker uuid, p_limit integer, p_suspects boolean, p_begin boolean,
   p_queues text[], p_workflows text[], p_versions integer[], p_crash_limits smallint[],
@@ -504,6 +529,7 @@ begin
   run_id := null;
   told := v_suspects_waiting;
   created_ms := floor(extract(epoch from v_now) * 1000);
+  ready_ms := {schema}.server_v1();
   return next;
 end
 $$;

@@ -3,7 +3,11 @@
 -- Locks the leases that match (run, epoch, worker), in id order, and answers what is held by them. `is true` keeps the planner from
 -- reaching them through lease_worker, where every lease of the worker matches. Callers name runs in id order: most often what is
 -- found is what they name, and nothing need be looked for in it.
-create function {schema}.lock_leases_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
+-- p_known: the newest fact of each that its holder knows of, where something is to be appended; p_servers: the server that they were
+-- claimed from, see server_v1. Of both, one value says it of all. Another server may stand at an earlier point, which it was set back to:
+-- a run whose history there does not reach so far counts as lost, and its worker gives it back when it is next heard.
+create function {schema}.lock_leases_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[],
+                                        p_known integer[] default null, p_servers float8[] default null)
 returns {schema}.held
 language plpgsql
 as $$
@@ -18,14 +22,16 @@ begin
            where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true
            order by l.run_id
              for update) l;
-  if v_held.runs = p_runs and v_epochs = p_epochs then
+  if v_held.runs = p_runs and v_epochs = p_epochs and (p_known is null or p_servers = array[{schema}.server_v1()]) then
     return v_held;
   end if;
   v_held.runs := array(
     select h.run_id
-      from (select l.run_id, l.epoch from unnest(v_held.runs, v_epochs) l (run_id, epoch)
-            intersect
-            select i.run_id, i.epoch from unnest(p_runs, p_epochs) i (run_id, epoch)) h);
+      from (select i.run_id, coalesce(i.known, p_known[1], 0) as known
+              from unnest(p_runs, p_epochs, p_known) i (run_id, epoch, known)
+             where (i.run_id, i.epoch) in (select l.run_id, l.epoch from unnest(v_held.runs, v_epochs) l (run_id, epoch))) h
+     where h.known = 0
+        or exists (select 1 from {schema}.event e where e.shard = p_shard and e.run_id = h.run_id and e.seq = h.known offset 0));
   v_held.told := (select array_agg(t) from unnest(v_held.told) t where t = any (v_held.runs));
   return v_held;
 end
@@ -33,15 +39,16 @@ $$;
 
 -- Does the same for runs that leave: their leases are deleted, not locked first. Answers what was held, and its attempts.
 -- By the order of the index, which is that of their ids.
-create function {schema}.take_leases_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[],
-                                        out runs uuid[], out attempts integer[])
+create function {schema}.take_leases_v1(
+  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_known integer[], p_servers float8[],
+  out runs uuid[], out attempts integer[])
 language plpgsql
 as $$
 declare
   v_held uuid[];
 begin
   -- Most have the first epoch, and so the same.
-  if p_epochs[1] = all (p_epochs) then
+  if p_epochs[1] = all (p_epochs) and p_servers = array[{schema}.server_v1()] then
     with gone as (
       delete from {schema}.lease l
        where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true and l.epoch = p_epochs[1]
@@ -50,7 +57,7 @@ begin
     select array_agg(g.run_id), array_agg(g.attempt) into runs, attempts from gone g;
     return;
   end if;
-  v_held := ({schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs)).runs;
+  v_held := ({schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs, p_known, p_servers)).runs;
   with gone as (
     delete from {schema}.lease l where l.shard = p_shard and l.run_id = any (v_held) returning l.run_id, l.attempt
   )
@@ -58,9 +65,42 @@ begin
 end
 $$;
 
+-- Inserts facts. Unless p_are_new, one whose seq is there already is left as it is. Answers how many it has inserted.
+create function {schema}.insert_events_v1(
+  p_shard smallint, p_now timestamptz, p_worker uuid, p_lost uuid[], p_are_new boolean,
+  e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
+  e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_epochs integer[])
+returns integer
+language plpgsql
+as $$
+declare
+  v_name text := case when cardinality(e_names) = 1 then e_names[1] end;
+  v_attempt integer := case when cardinality(e_attempts) = 1 then e_attempts[1] end;
+  v_written integer;
+begin
+  insert into {schema}.event (shard, run_id, seq, at, kind, name, attempt, epoch, began_at, due_at, data, notes, worker_id)
+  select p_shard, e.run_id, coalesce(e.seq, e_seqs[1]), p_now, coalesce(e.kind, e_kinds[1]), coalesce(e.name, v_name),
+         coalesce(e.attempt, v_attempt), e.epoch, to_timestamp(e.began_ms / 1000.0),
+         coalesce(date_trunc('milliseconds', p_now + e.delay_ms * interval '1 millisecond' + interval '999 microseconds'),
+                  to_timestamp(e.due_ms / 1000.0)),
+         e.data::json, e.notes::json,
+         case when coalesce(e.kind, e_kinds[1]) in ('completed', 'failed', 'cancelled', 'timed_out', 'attempt_failed') then p_worker end
+    from unnest(e_runs, e_seqs, e_kinds, e_names, e_attempts, e_epochs, e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes)
+         e (run_id, seq, kind, name, attempt, epoch, began_ms, delay_ms, due_ms, data, notes)
+   where (p_lost is null or e.run_id <> all (p_lost))
+     and (p_are_new or not exists (select 1 from {schema}.event h
+                                    where h.shard = p_shard and h.run_id = e.run_id and h.seq = coalesce(e.seq, e_seqs[1])
+                                   offset 0));
+  get diagnostics v_written = row_count;
+  return v_written;
+end
+$$;
+
 -- Appends facts. One whose seq is there already is left as it is: the write is being repeated. Nobody else can be adding it,
--- since the caller has locked the lease; `on conflict` would write a second WAL record for each fact.
--- p_lost: runs whose lease is gone; nothing is written for them. Optional columns may be null as a whole.
+-- since the caller has locked the lease; `on conflict` would write a second WAL record for each fact. Of many it is not asked first
+-- whether they are there: nearly always all are new, and the index tells if not.
+-- p_lost: runs whose lease is gone; nothing is written for them. Of the columns but e_runs, one value says it of all; a column that
+-- no fact has is null.
 -- e_epochs: of the holder, in facts that complete a run. Answers how many it has appended.
 create function {schema}.append_events_v1(
   p_shard smallint, p_now timestamptz, p_worker uuid, p_lost uuid[],
@@ -72,25 +112,24 @@ as $$
 declare
   v_written integer;
 begin
-  insert into {schema}.event (shard, run_id, seq, at, kind, name, attempt, epoch, began_at, due_at, data, notes, worker_id)
-  select p_shard, e.run_id, e.seq, p_now, e.kind, e.name, e.attempt, e.epoch, to_timestamp(e.began_ms / 1000.0),
-         coalesce(date_trunc('milliseconds', p_now + e.delay_ms * interval '1 millisecond' + interval '999 microseconds'),
-                  to_timestamp(e.due_ms / 1000.0)),
-         e.data::json, e.notes::json,
-         case when e.kind in ('completed', 'failed', 'cancelled', 'timed_out', 'attempt_failed') then p_worker end
-    from unnest(e_runs, e_seqs, e_kinds, e_names, e_attempts, e_epochs, e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes)
-         e (run_id, seq, kind, name, attempt, epoch, began_ms, delay_ms, due_ms, data, notes)
-   where (p_lost is null or e.run_id <> all (p_lost))
-     and not exists (select 1 from {schema}.event h
-                      where h.shard = p_shard and h.run_id = e.run_id and h.seq = e.seq
-                     offset 0);
-  get diagnostics v_written = row_count;
+  if cardinality(e_runs) >= 16 then
+    begin
+      v_written := {schema}.insert_events_v1(p_shard, p_now, p_worker, p_lost, true, e_runs, e_seqs, e_kinds, e_names, e_attempts,
+                                             e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_epochs);
+    exception when unique_violation then
+    end;
+  end if;
+  if v_written is null then
+    v_written := {schema}.insert_events_v1(p_shard, p_now, p_worker, p_lost, false, e_runs, e_seqs, e_kinds, e_names, e_attempts,
+                                           e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_epochs);
+  end if;
 
   -- Asked as `is null`, the planner may look through all that is unread, for each message taken.
   if e_takes is not null then
     with taken as materialized (
       select i.place, e.seq
-        from unnest(e_runs, e_seqs, e_takes) e (run_id, seq, takes)
+        from (select e.run_id, coalesce(e.seq, e_seqs[1]) as seq, e.takes
+                from unnest(e_runs, e_seqs, e_takes) e (run_id, seq, takes)) e
        cross join lateral (
          select i.ctid as place
            from {schema}.inbox i
@@ -121,12 +160,12 @@ end
 $$;
 
 -- Appends facts to held runs and creates the children they speak of. Like all functions with facts (e_*) it takes e_runs as p_runs
--- where that is null, one fact for each, and one e_seqs or e_kinds for all.
+-- where that is null, one fact for each.
 -- Answers the time in a row of its own (run_id null), one row a run that has lost its lease (told null), one a run that was told
 -- something, and one a timer set here with its due time.
 -- Locks: lease rows, in id order. Index: lease_pkey, event_pkey.
 create function {schema}.record_events_v1(
-  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_children json, p_written json,
+  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_known integer[], p_servers float8[], p_children json, p_written json,
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
   e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
 returns table (run_id uuid, told boolean, seq integer, due_ms float8, now_ms float8)
@@ -138,19 +177,11 @@ set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
-  v_held {schema}.held := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  v_held {schema}.held := {schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs, p_known, p_servers);
   v_lost uuid[] := {schema}.lost_runs_v1(p_runs, v_held.runs);
   v_now timestamptz := {clock};
 begin
-  if e_seqs is not null then
-    e_runs := coalesce(e_runs, p_runs);
-    if cardinality(e_seqs) < cardinality(e_runs) then
-      e_seqs := array_fill(e_seqs[1], array[cardinality(e_runs)]);
-    end if;
-    if cardinality(e_kinds) < cardinality(e_runs) then
-      e_kinds := array_fill(e_kinds[1], array[cardinality(e_runs)]);
-    end if;
-  end if;
+  e_runs := coalesce(e_runs, case when e_seqs is not null then p_runs end);
   perform {schema}.append_events_v1(p_shard, v_now, p_worker, v_lost, e_runs, e_seqs, e_kinds, e_names, e_attempts,
                                     e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_takes);
   if p_children is not null then
@@ -181,9 +212,9 @@ begin
      cross join lateral (
        select e.run_id, e.seq, e.due_at
          from {schema}.event e
-        where e.shard = p_shard and e.run_id = n.run_id and e.seq = n.seq
+        where e.shard = p_shard and e.run_id = n.run_id and e.seq = coalesce(n.seq, e_seqs[1])
        offset 0) e
-     where n.kind = 'timer_set' and (v_lost is null or n.run_id <> all (v_lost));
+     where coalesce(n.kind, e_kinds[1]) = 'timer_set' and (v_lost is null or n.run_id <> all (v_lost));
   end if;
 end
 $$;
@@ -257,7 +288,7 @@ $$;
 -- Answers one row a held run (outcome), one a timer set (seq, due_ms), and with 'told' one an unread message.
 -- Locks: run rows, then lease rows, each in id order. Index: run_pkey, lease_pkey, inbox_unread.
 create function {schema}.park_runs_v1(
-  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_looks integer[], p_last_seqs integer[],
+  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_known integer[], p_servers float8[], p_looks integer[], p_last_seqs integer[],
   p_reasons text[], p_due_ms float8[], p_delay_ms float8[], p_wants text[], p_failed boolean[], p_children json, p_written json,
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
   e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
@@ -280,19 +311,11 @@ declare
   v_now timestamptz;
   v_now_ms float8;
 begin
-  if e_seqs is not null then
-    e_runs := coalesce(e_runs, p_runs);
-    if cardinality(e_seqs) < cardinality(e_runs) then
-      e_seqs := array_fill(e_seqs[1], array[cardinality(e_runs)]);
-    end if;
-    if cardinality(e_kinds) < cardinality(e_runs) then
-      e_kinds := array_fill(e_kinds[1], array[cardinality(e_runs)]);
-    end if;
-  end if;
+  e_runs := coalesce(e_runs, case when e_seqs is not null then p_runs end);
   perform 1 from (select 1 from {schema}.run r
                    where r.shard = p_shard and r.id = any (p_runs)
                    order by r.id for no key update) r;
-  v_held := ({schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs)).runs;
+  v_held := ({schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs, p_known, p_servers)).runs;
   -- An earlier try of a holder that has gone on since is too late: it knows neither the history nor what the run wants.
   v_late := array(
     select i.run_id
@@ -331,9 +354,9 @@ begin
              cross join lateral (
                select e.due_at
                  from {schema}.event e
-                where e.shard = p_shard and e.run_id = n.run_id and e.seq = n.seq
+                where e.shard = p_shard and e.run_id = n.run_id and e.seq = coalesce(n.seq, e_seqs[1])
                offset 0) e
-             where n.kind = 'timer_set') d
+             where coalesce(n.kind, e_kinds[1]) = 'timer_set') d
      group by d.run_id
      order by min(d.place));
 
@@ -396,9 +419,9 @@ begin
      cross join lateral (
        select e.run_id, e.seq, e.due_at
          from {schema}.event e
-        where e.shard = p_shard and e.run_id = n.run_id and e.seq = n.seq
+        where e.shard = p_shard and e.run_id = n.run_id and e.seq = coalesce(n.seq, e_seqs[1])
        offset 0) e
-     where n.kind = 'timer_set' and (v_lost is null or n.run_id <> all (v_lost));
+     where coalesce(n.kind, e_kinds[1]) = 'timer_set' and (v_lost is null or n.run_id <> all (v_lost));
   end if;
   if v_told is not null then
     return query
@@ -420,7 +443,7 @@ $$;
 -- lease rows of all of them; then those of these runs, each in id order.
 -- Index: run_pkey, run_parent, lease_pkey, event_pkey.
 create function {schema}.end_runs_v1(
-  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_statuses text[], p_errors text[], p_error_notes text[],
+  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_known integer[], p_servers float8[], p_statuses text[], p_errors text[], p_error_notes text[],
   p_children json, p_written json, p_next json, p_parents uuid[],
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
   e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[], e_epochs integer[])
@@ -443,15 +466,7 @@ declare
   v_next uuid[];
   v_now timestamptz;
 begin
-  if e_seqs is not null then
-    e_runs := coalesce(e_runs, p_runs);
-    if cardinality(e_seqs) < cardinality(e_runs) then
-      e_seqs := array_fill(e_seqs[1], array[cardinality(e_runs)]);
-    end if;
-    if cardinality(e_kinds) < cardinality(e_runs) then
-      e_kinds := array_fill(e_kinds[1], array[cardinality(e_runs)]);
-    end if;
-  end if;
+  e_runs := coalesce(e_runs, case when e_seqs is not null then p_runs end);
   if p_statuses is not null or p_parents is not null or p_next is not null then
     v_children := {schema}.stopped_children_v1(p_shard, p_runs, p_statuses);
     v_locked := p_runs || p_parents || v_children;
@@ -464,7 +479,8 @@ begin
                        order by l.run_id for update) l;
     end if;
   end if;
-  select t.runs, t.attempts into v_gone, v_attempts from {schema}.take_leases_v1(p_shard, p_worker, p_runs, p_epochs) t;
+  select t.runs, t.attempts into v_gone, v_attempts
+    from {schema}.take_leases_v1(p_shard, p_worker, p_runs, p_epochs, p_known, p_servers) t;
   v_lost := {schema}.lost_runs_v1(p_runs, v_gone);
   v_now := {clock};
   -- An earlier write of this holder, its answer lost, may have added children while we waited for the lease.
@@ -480,8 +496,10 @@ begin
     insert into {schema}.event (shard, run_id, seq, at, kind, attempt, epoch, began_at, data, notes, worker_id)
     select p_shard, e.run_id, {schema}.newest_seq_v1(p_shard, e.run_id) + 1, v_now, e.kind, e.attempt, e.epoch,
            to_timestamp(e.began_ms / 1000.0), e.data::json, e.notes::json, case when e.kind <> 'expired' then p_worker end
-      from unnest(e_runs, e_kinds, e_attempts, e_epochs, e_began_ms, e_data, e_notes)
-           e (run_id, kind, attempt, epoch, began_ms, data, notes)
+      from (select e.run_id, coalesce(e.kind, e_kinds[1]) as kind, e.epoch, e.began_ms, e.data, e.notes,
+                   case when cardinality(e_attempts) = 1 then e_attempts[1] else e.attempt end as attempt
+              from unnest(e_runs, e_kinds, e_attempts, e_epochs, e_began_ms, e_data, e_notes)
+                   e (run_id, kind, attempt, epoch, began_ms, data, notes)) e
      where e.kind in ('completed', 'failed', 'cancelled', 'timed_out', 'expired') and e.run_id = any (v_gone)
        and {schema}.end_status_v1(p_shard, e.run_id) is null;
   end if;

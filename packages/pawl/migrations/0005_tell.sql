@@ -3,7 +3,7 @@
 -- Stores messages and wakes the runs that want them. Answers 'accepted', 'duplicate', 'ended' or 'missing' for each.
 -- A message whose id is there already was accepted by an earlier try of this call.
 -- Locks: run rows of the runs told and of their parents (a cancel, this one or one already there, may end a run at
--- once, which tells its parent), in id order.
+-- once, which tells its parent), then their lease rows, each in id order: what is being completed has ended by the time it is looked at.
 -- Waits for an idempotency key that another open transaction is inserting. Index: run_pkey, inbox_pkey, inbox_idempotency.
 create function {schema}.tell_runs_v1(
   p_shard smallint, p_ids uuid[], p_runs uuid[], p_topics text[], p_data text[], p_notes text[], p_keys text[])
@@ -24,6 +24,9 @@ begin
   perform 1 from (select 1 from {schema}.run r
                    where r.shard = p_shard and r.id = any (v_locked)
                    order by r.id for no key update) r;
+  perform 1 from (select 1 from {schema}.lease l
+                   where l.shard = p_shard and l.run_id = any (v_locked)
+                   order by l.run_id for update) l;
   v_now := {clock};
 
   with stored as (

@@ -78,14 +78,14 @@ declare
   v_runs uuid[];
 begin
   with answered as materialized (
-    select i.place, e.run_id, e.seq
+    select i.place, e.run_id, coalesce(e.seq, e_seqs[1]) as seq
       from unnest(e_runs, e_seqs, e_kinds, e_takes) e (run_id, seq, kind, takes)
      cross join lateral (
        select i.ctid as place
          from {schema}.inbox i
         where i.shard = p_shard and i.run_id = e.run_id and i.id = e.takes and coalesce(i.answer_seq, -1) = -1
           for update) i
-     where e.kind = 'update_answered' and e.takes is not null and (p_lost is null or e.run_id <> all (p_lost))
+     where coalesce(e.kind, e_kinds[1]) = 'update_answered' and e.takes is not null and (p_lost is null or e.run_id <> all (p_lost))
   ), noted as (
     update {schema}.inbox i set answer_seq = a.seq from answered a where i.ctid = a.place returning a.run_id
   )

@@ -53,6 +53,7 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
 declare
+  v_newest integer;
   v_now timestamptz;
 begin
   if current_setting('pawl.transaction', true) is distinct from p_token then
@@ -62,10 +63,13 @@ begin
   if cardinality(({schema}.lock_leases_v1(p_shard, p_worker, array[p_run], array[p_epoch])).runs) = 0 then
     return 'lost';
   end if;
-  if exists (select 1 from {schema}.event e
-              where e.shard = p_shard and e.run_id = p_run and e.seq >= p_seq
-             offset 0) then
+  v_newest := {schema}.newest_seq_v1(p_shard, p_run);
+  if v_newest >= p_seq then
     return 'late';
+  end if;
+  -- As in lock_leases. A transaction that sees what was there at its begin cannot tell.
+  if v_newest < p_seq - 1 and current_setting('transaction_isolation') = 'read committed' then
+    return 'lost';
   end if;
   v_now := {clock};
   perform {schema}.append_events_v1(p_shard, v_now, p_worker, null, array[p_run], array[p_seq], array[p_kind], array[p_name],

@@ -1253,14 +1253,14 @@ declare
   v_runs uuid[];
 begin
   with answered as materialized (
-    select i.place, e.run_id, e.seq
+    select i.place, e.run_id, coalesce(e.seq, e_seqs[1]) as seq
       from unnest(e_runs, e_seqs, e_kinds, e_takes) e (run_id, seq, kind, takes)
      cross join lateral (
        select i.ctid as place
          from "pawl".inbox i
         where i.shard = p_shard and i.run_id = e.run_id and i.id = e.takes and coalesce(i.answer_seq, -1) = -1
           for update) i
-     where e.kind = 'update_answered' and e.takes is not null and (p_lost is null or e.run_id <> all (p_lost))
+     where coalesce(e.kind, e_kinds[1]) = 'update_answered' and e.takes is not null and (p_lost is null or e.run_id <> all (p_lost))
   ), noted as (
     update "pawl".inbox i set answer_seq = a.seq from answered a where i.ctid = a.place returning a.run_id
   )
@@ -1276,25 +1276,24 @@ AS $function$
 declare
   v_written integer;
 begin
-  insert into "pawl".event (shard, run_id, seq, at, kind, name, attempt, epoch, began_at, due_at, data, notes, worker_id)
-  select p_shard, e.run_id, e.seq, p_now, e.kind, e.name, e.attempt, e.epoch, to_timestamp(e.began_ms / 1000.0),
-         coalesce(date_trunc('milliseconds', p_now + e.delay_ms * interval '1 millisecond' + interval '999 microseconds'),
-                  to_timestamp(e.due_ms / 1000.0)),
-         e.data::json, e.notes::json,
-         case when e.kind in ('completed', 'failed', 'cancelled', 'timed_out', 'attempt_failed') then p_worker end
-    from unnest(e_runs, e_seqs, e_kinds, e_names, e_attempts, e_epochs, e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes)
-         e (run_id, seq, kind, name, attempt, epoch, began_ms, delay_ms, due_ms, data, notes)
-   where (p_lost is null or e.run_id <> all (p_lost))
-     and not exists (select 1 from "pawl".event h
-                      where h.shard = p_shard and h.run_id = e.run_id and h.seq = e.seq
-                     offset 0);
-  get diagnostics v_written = row_count;
+  if cardinality(e_runs) >= 16 then
+    begin
+      v_written := "pawl".insert_events_v1(p_shard, p_now, p_worker, p_lost, true, e_runs, e_seqs, e_kinds, e_names, e_attempts,
+                                             e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_epochs);
+    exception when unique_violation then
+    end;
+  end if;
+  if v_written is null then
+    v_written := "pawl".insert_events_v1(p_shard, p_now, p_worker, p_lost, false, e_runs, e_seqs, e_kinds, e_names, e_attempts,
+                                           e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_epochs);
+  end if;
 
   -- Asked as `is null`, the planner may look through all that is unread, for each message taken.
   if e_takes is not null then
     with taken as materialized (
       select i.place, e.seq
-        from unnest(e_runs, e_seqs, e_takes) e (run_id, seq, takes)
+        from (select e.run_id, coalesce(e.seq, e_seqs[1]) as seq, e.takes
+                from unnest(e_runs, e_seqs, e_takes) e (run_id, seq, takes)) e
        cross join lateral (
          select i.ctid as place
            from "pawl".inbox i
@@ -1764,6 +1763,7 @@ begin
   run_id := null;
   told := v_suspects_waiting;
   created_ms := floor(extract(epoch from v_now) * 1000);
+  ready_ms := "pawl".server_v1();
   return next;
 end
 $function$;
@@ -1906,7 +1906,7 @@ end
 $function$;
 
 create function pawl.create_runs_v1(p_shard smallint, p_runs json, p_keyed boolean, p_whole boolean, p_holder uuid, p_crash_limit smallint, p_lease_ms integer, n_ids uuid[], n_workflows text[], n_versions integer[], n_queues text[], n_priorities integer[], n_inputs text[], n_notes text[])
- RETURNS TABLE(run_id uuid, outcome text, owner_id uuid, held_ms double precision, told boolean)
+ RETURNS TABLE(run_id uuid, outcome text, owner_id uuid, held_ms double precision, told boolean, server double precision)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
  SET lock_timeout TO '250ms'
@@ -1936,7 +1936,7 @@ begin
                                          v_holder, p_crash_limit, v_paused);
   elsif p_keyed then
     return query
-    select s.run_id, s.outcome, s.owner_id, null::float8, null::boolean
+    select s.run_id, s.outcome, s.owner_id, null::float8, null::boolean, null::float8
       from "pawl".start_runs_v1(p_shard, p_runs, p_keyed, p_whole, v_holder, p_crash_limit) s;
   else
     v_held := "pawl".put_runs_v1(p_shard, v_now, p_runs, null, v_holder, p_crash_limit);
@@ -1945,13 +1945,15 @@ begin
   if cardinality(v_held) = coalesce(cardinality(n_ids), json_array_length(p_runs)) then
     held_ms := floor(extract(epoch from v_now) * 1000);
     told := false;
+    server := "pawl".server_v1();
     return next;
   -- An earlier try, whose answer was lost, may have been the one that counted. What p_holder has claimed since is no start's:
   -- its claim answers for that.
   elsif p_holder is not null then
     n_ids := coalesce(n_ids, array(select n.id from json_to_recordset(p_runs) as n (id uuid)));
     return query
-    select l.run_id, 'created', l.run_id, floor(extract(epoch from l.claimed_at) * 1000)::float8, l.told
+    select l.run_id, 'created', l.run_id, floor(extract(epoch from l.claimed_at) * 1000)::float8, l.told,
+           "pawl".server_v1()
       from "pawl".lease l
      where l.shard = p_shard and l.run_id = any (n_ids)
        and (l.worker_id = p_holder) is true and l.epoch = 1 and l.last_seq = 0
@@ -1960,7 +1962,7 @@ begin
 end
 $function$;
 
-create function pawl.end_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_statuses text[], p_errors text[], p_error_notes text[], p_children json, p_written json, p_next json, p_parents uuid[], e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[], e_epochs integer[])
+create function pawl.end_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_known integer[], p_servers double precision[], p_statuses text[], p_errors text[], p_error_notes text[], p_children json, p_written json, p_next json, p_parents uuid[], e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[], e_epochs integer[])
  RETURNS TABLE(run_id uuid)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -1980,15 +1982,7 @@ declare
   v_next uuid[];
   v_now timestamptz;
 begin
-  if e_seqs is not null then
-    e_runs := coalesce(e_runs, p_runs);
-    if cardinality(e_seqs) < cardinality(e_runs) then
-      e_seqs := array_fill(e_seqs[1], array[cardinality(e_runs)]);
-    end if;
-    if cardinality(e_kinds) < cardinality(e_runs) then
-      e_kinds := array_fill(e_kinds[1], array[cardinality(e_runs)]);
-    end if;
-  end if;
+  e_runs := coalesce(e_runs, case when e_seqs is not null then p_runs end);
   if p_statuses is not null or p_parents is not null or p_next is not null then
     v_children := "pawl".stopped_children_v1(p_shard, p_runs, p_statuses);
     v_locked := p_runs || p_parents || v_children;
@@ -2001,7 +1995,8 @@ begin
                        order by l.run_id for update) l;
     end if;
   end if;
-  select t.runs, t.attempts into v_gone, v_attempts from "pawl".take_leases_v1(p_shard, p_worker, p_runs, p_epochs) t;
+  select t.runs, t.attempts into v_gone, v_attempts
+    from "pawl".take_leases_v1(p_shard, p_worker, p_runs, p_epochs, p_known, p_servers) t;
   v_lost := "pawl".lost_runs_v1(p_runs, v_gone);
   v_now := clock_timestamp();
   -- An earlier write of this holder, its answer lost, may have added children while we waited for the lease.
@@ -2017,8 +2012,10 @@ begin
     insert into "pawl".event (shard, run_id, seq, at, kind, attempt, epoch, began_at, data, notes, worker_id)
     select p_shard, e.run_id, "pawl".newest_seq_v1(p_shard, e.run_id) + 1, v_now, e.kind, e.attempt, e.epoch,
            to_timestamp(e.began_ms / 1000.0), e.data::json, e.notes::json, case when e.kind <> 'expired' then p_worker end
-      from unnest(e_runs, e_kinds, e_attempts, e_epochs, e_began_ms, e_data, e_notes)
-           e (run_id, kind, attempt, epoch, began_ms, data, notes)
+      from (select e.run_id, coalesce(e.kind, e_kinds[1]) as kind, e.epoch, e.began_ms, e.data, e.notes,
+                   case when cardinality(e_attempts) = 1 then e_attempts[1] else e.attempt end as attempt
+              from unnest(e_runs, e_kinds, e_attempts, e_epochs, e_began_ms, e_data, e_notes)
+                   e (run_id, kind, attempt, epoch, began_ms, data, notes)) e
      where e.kind in ('completed', 'failed', 'cancelled', 'timed_out', 'expired') and e.run_id = any (v_gone)
        and "pawl".end_status_v1(p_shard, e.run_id) is null;
   end if;
@@ -2490,6 +2487,33 @@ begin
 end
 $function$;
 
+create function pawl.insert_events_v1(p_shard smallint, p_now timestamp with time zone, p_worker uuid, p_lost uuid[], p_are_new boolean, e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_epochs integer[])
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_name text := case when cardinality(e_names) = 1 then e_names[1] end;
+  v_attempt integer := case when cardinality(e_attempts) = 1 then e_attempts[1] end;
+  v_written integer;
+begin
+  insert into "pawl".event (shard, run_id, seq, at, kind, name, attempt, epoch, began_at, due_at, data, notes, worker_id)
+  select p_shard, e.run_id, coalesce(e.seq, e_seqs[1]), p_now, coalesce(e.kind, e_kinds[1]), coalesce(e.name, v_name),
+         coalesce(e.attempt, v_attempt), e.epoch, to_timestamp(e.began_ms / 1000.0),
+         coalesce(date_trunc('milliseconds', p_now + e.delay_ms * interval '1 millisecond' + interval '999 microseconds'),
+                  to_timestamp(e.due_ms / 1000.0)),
+         e.data::json, e.notes::json,
+         case when coalesce(e.kind, e_kinds[1]) in ('completed', 'failed', 'cancelled', 'timed_out', 'attempt_failed') then p_worker end
+    from unnest(e_runs, e_seqs, e_kinds, e_names, e_attempts, e_epochs, e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes)
+         e (run_id, seq, kind, name, attempt, epoch, began_ms, delay_ms, due_ms, data, notes)
+   where (p_lost is null or e.run_id <> all (p_lost))
+     and (p_are_new or not exists (select 1 from "pawl".event h
+                                    where h.shard = p_shard and h.run_id = e.run_id and h.seq = coalesce(e.seq, e_seqs[1])
+                                   offset 0));
+  get diagnostics v_written = row_count;
+  return v_written;
+end
+$function$;
+
 create function pawl.instant_ms_v1(p_option text, p_at timestamp with time zone)
  RETURNS double precision
  LANGUAGE plpgsql
@@ -2833,7 +2857,7 @@ begin
 end
 $function$;
 
-create function pawl.lock_leases_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
+create function pawl.lock_leases_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_known integer[] DEFAULT NULL::integer[], p_servers double precision[] DEFAULT NULL::double precision[])
  RETURNS pawl.held
  LANGUAGE plpgsql
 AS $function$
@@ -2848,14 +2872,16 @@ begin
            where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true
            order by l.run_id
              for update) l;
-  if v_held.runs = p_runs and v_epochs = p_epochs then
+  if v_held.runs = p_runs and v_epochs = p_epochs and (p_known is null or p_servers = array["pawl".server_v1()]) then
     return v_held;
   end if;
   v_held.runs := array(
     select h.run_id
-      from (select l.run_id, l.epoch from unnest(v_held.runs, v_epochs) l (run_id, epoch)
-            intersect
-            select i.run_id, i.epoch from unnest(p_runs, p_epochs) i (run_id, epoch)) h);
+      from (select i.run_id, coalesce(i.known, p_known[1], 0) as known
+              from unnest(p_runs, p_epochs, p_known) i (run_id, epoch, known)
+             where (i.run_id, i.epoch) in (select l.run_id, l.epoch from unnest(v_held.runs, v_epochs) l (run_id, epoch))) h
+     where h.known = 0
+        or exists (select 1 from "pawl".event e where e.shard = p_shard and e.run_id = h.run_id and e.seq = h.known offset 0));
   v_held.told := (select array_agg(t) from unnest(v_held.told) t where t = any (v_held.runs));
   return v_held;
 end
@@ -3014,7 +3040,7 @@ begin
 end
 $function$;
 
-create function pawl.park_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_looks integer[], p_last_seqs integer[], p_reasons text[], p_due_ms double precision[], p_delay_ms double precision[], p_wants text[], p_failed boolean[], p_children json, p_written json, e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[])
+create function pawl.park_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_known integer[], p_servers double precision[], p_looks integer[], p_last_seqs integer[], p_reasons text[], p_due_ms double precision[], p_delay_ms double precision[], p_wants text[], p_failed boolean[], p_children json, p_written json, e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[])
  RETURNS TABLE(run_id uuid, outcome text, told boolean, seq integer, due_ms double precision, now_ms double precision, message_id uuid, topic text, name text, data text, notes text, sent_ms double precision, sent_to uuid)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -3033,19 +3059,11 @@ declare
   v_now timestamptz;
   v_now_ms float8;
 begin
-  if e_seqs is not null then
-    e_runs := coalesce(e_runs, p_runs);
-    if cardinality(e_seqs) < cardinality(e_runs) then
-      e_seqs := array_fill(e_seqs[1], array[cardinality(e_runs)]);
-    end if;
-    if cardinality(e_kinds) < cardinality(e_runs) then
-      e_kinds := array_fill(e_kinds[1], array[cardinality(e_runs)]);
-    end if;
-  end if;
+  e_runs := coalesce(e_runs, case when e_seqs is not null then p_runs end);
   perform 1 from (select 1 from "pawl".run r
                    where r.shard = p_shard and r.id = any (p_runs)
                    order by r.id for no key update) r;
-  v_held := ("pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs)).runs;
+  v_held := ("pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs, p_known, p_servers)).runs;
   -- An earlier try of a holder that has gone on since is too late: it knows neither the history nor what the run wants.
   v_late := array(
     select i.run_id
@@ -3084,9 +3102,9 @@ begin
              cross join lateral (
                select e.due_at
                  from "pawl".event e
-                where e.shard = p_shard and e.run_id = n.run_id and e.seq = n.seq
+                where e.shard = p_shard and e.run_id = n.run_id and e.seq = coalesce(n.seq, e_seqs[1])
                offset 0) e
-             where n.kind = 'timer_set') d
+             where coalesce(n.kind, e_kinds[1]) = 'timer_set') d
      group by d.run_id
      order by min(d.place));
 
@@ -3149,9 +3167,9 @@ begin
      cross join lateral (
        select e.run_id, e.seq, e.due_at
          from "pawl".event e
-        where e.shard = p_shard and e.run_id = n.run_id and e.seq = n.seq
+        where e.shard = p_shard and e.run_id = n.run_id and e.seq = coalesce(n.seq, e_seqs[1])
        offset 0) e
-     where n.kind = 'timer_set' and (v_lost is null or n.run_id <> all (v_lost));
+     where coalesce(n.kind, e_kinds[1]) = 'timer_set' and (v_lost is null or n.run_id <> all (v_lost));
   end if;
   if v_told is not null then
     return query
@@ -3234,13 +3252,26 @@ declare
   v_new integer;
   v_held uuid[];
 begin
-  insert into "pawl".run (shard, id, workflow, version, queue, priority, input, input_notes, created_at, depth)
-  select p_shard, n.id, coalesce(n.workflow, v_workflow), coalesce(n.version, v_version), coalesce(n.queue, v_queue),
-         coalesce(n.priority, v_priority), n.input::json, n.notes::json, p_now, 0
-    from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities, n_inputs, n_notes)
-         n (id, workflow, version, queue, priority, input, notes)
-  on conflict (shard, id) do nothing;
-  get diagnostics v_new = row_count;
+  if cardinality(n_ids) >= 16 then
+    begin
+      insert into "pawl".run (shard, id, workflow, version, queue, priority, input, input_notes, created_at, depth)
+      select p_shard, n.id, coalesce(n.workflow, v_workflow), coalesce(n.version, v_version), coalesce(n.queue, v_queue),
+             coalesce(n.priority, v_priority), n.input::json, n.notes::json, p_now, 0
+        from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities, n_inputs, n_notes)
+             n (id, workflow, version, queue, priority, input, notes);
+      get diagnostics v_new = row_count;
+    exception when unique_violation then
+    end;
+  end if;
+  if v_new is null then
+    insert into "pawl".run (shard, id, workflow, version, queue, priority, input, input_notes, created_at, depth)
+    select p_shard, n.id, coalesce(n.workflow, v_workflow), coalesce(n.version, v_version), coalesce(n.queue, v_queue),
+           coalesce(n.priority, v_priority), n.input::json, n.notes::json, p_now, 0
+      from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities, n_inputs, n_notes)
+           n (id, workflow, version, queue, priority, input, notes)
+    on conflict (shard, id) do nothing;
+    get diagnostics v_new = row_count;
+  end if;
   -- Most often all are new, and named once. Those that were there are in a room, or have ended.
   if v_new < cardinality(n_ids) then
     select array_agg(n.id), array_agg(n.workflow), array_agg(n.version), array_agg(n.queue), array_agg(n.priority)
@@ -3564,7 +3595,7 @@ begin
 end
 $function$;
 
-create function pawl.record_events_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_children json, p_written json, e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[])
+create function pawl.record_events_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_known integer[], p_servers double precision[], p_children json, p_written json, e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[])
  RETURNS TABLE(run_id uuid, told boolean, seq integer, due_ms double precision, now_ms double precision)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -3574,19 +3605,11 @@ create function pawl.record_events_v1(p_shard smallint, p_worker uuid, p_runs uu
 AS $function$
 #variable_conflict use_column
 declare
-  v_held "pawl".held := "pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs);
+  v_held "pawl".held := "pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs, p_known, p_servers);
   v_lost uuid[] := "pawl".lost_runs_v1(p_runs, v_held.runs);
   v_now timestamptz := clock_timestamp();
 begin
-  if e_seqs is not null then
-    e_runs := coalesce(e_runs, p_runs);
-    if cardinality(e_seqs) < cardinality(e_runs) then
-      e_seqs := array_fill(e_seqs[1], array[cardinality(e_runs)]);
-    end if;
-    if cardinality(e_kinds) < cardinality(e_runs) then
-      e_kinds := array_fill(e_kinds[1], array[cardinality(e_runs)]);
-    end if;
-  end if;
+  e_runs := coalesce(e_runs, case when e_seqs is not null then p_runs end);
   perform "pawl".append_events_v1(p_shard, v_now, p_worker, v_lost, e_runs, e_seqs, e_kinds, e_names, e_attempts,
                                     e_began_ms, e_delay_ms, e_due_ms, e_data, e_notes, e_takes);
   if p_children is not null then
@@ -3617,9 +3640,9 @@ begin
      cross join lateral (
        select e.run_id, e.seq, e.due_at
          from "pawl".event e
-        where e.shard = p_shard and e.run_id = n.run_id and e.seq = n.seq
+        where e.shard = p_shard and e.run_id = n.run_id and e.seq = coalesce(n.seq, e_seqs[1])
        offset 0) e
-     where n.kind = 'timer_set' and (v_lost is null or n.run_id <> all (v_lost));
+     where coalesce(n.kind, e_kinds[1]) = 'timer_set' and (v_lost is null or n.run_id <> all (v_lost));
   end if;
 end
 $function$;
@@ -3633,6 +3656,7 @@ create function pawl.record_in_transaction_v1(p_token text, p_shard smallint, p_
  SET enable_seqscan TO 'off'
 AS $function$
 declare
+  v_newest integer;
   v_now timestamptz;
 begin
   if current_setting('pawl.transaction', true) is distinct from p_token then
@@ -3642,10 +3666,13 @@ begin
   if cardinality(("pawl".lock_leases_v1(p_shard, p_worker, array[p_run], array[p_epoch])).runs) = 0 then
     return 'lost';
   end if;
-  if exists (select 1 from "pawl".event e
-              where e.shard = p_shard and e.run_id = p_run and e.seq >= p_seq
-             offset 0) then
+  v_newest := "pawl".newest_seq_v1(p_shard, p_run);
+  if v_newest >= p_seq then
     return 'late';
+  end if;
+  -- As in lock_leases. A transaction that sees what was there at its begin cannot tell.
+  if v_newest < p_seq - 1 and current_setting('transaction_isolation') = 'read committed' then
+    return 'lost';
   end if;
   v_now := clock_timestamp();
   perform "pawl".append_events_v1(p_shard, v_now, p_worker, null, array[p_run], array[p_seq], array[p_kind], array[p_name],
@@ -4110,6 +4137,16 @@ begin
 end
 $function$;
 
+create function pawl.server_v1()
+ RETURNS double precision
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+begin
+  return extract(epoch from pg_postmaster_start_time()) * 1000;
+end
+$function$;
+
 create function pawl.shard_of_v1(p_id uuid)
  RETURNS smallint
  LANGUAGE plpgsql
@@ -4465,7 +4502,7 @@ begin
 end
 $function$;
 
-create function pawl.take_leases_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], OUT runs uuid[], OUT attempts integer[])
+create function pawl.take_leases_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_known integer[], p_servers double precision[], OUT runs uuid[], OUT attempts integer[])
  RETURNS record
  LANGUAGE plpgsql
 AS $function$
@@ -4473,7 +4510,7 @@ declare
   v_held uuid[];
 begin
   -- Most have the first epoch, and so the same.
-  if p_epochs[1] = all (p_epochs) then
+  if p_epochs[1] = all (p_epochs) and p_servers = array["pawl".server_v1()] then
     with gone as (
       delete from "pawl".lease l
        where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true and l.epoch = p_epochs[1]
@@ -4482,7 +4519,7 @@ begin
     select array_agg(g.run_id), array_agg(g.attempt) into runs, attempts from gone g;
     return;
   end if;
-  v_held := ("pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs)).runs;
+  v_held := ("pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs, p_known, p_servers)).runs;
   with gone as (
     delete from "pawl".lease l where l.shard = p_shard and l.run_id = any (v_held) returning l.run_id, l.attempt
   )
@@ -4584,6 +4621,9 @@ begin
   perform 1 from (select 1 from "pawl".run r
                    where r.shard = p_shard and r.id = any (v_locked)
                    order by r.id for no key update) r;
+  perform 1 from (select 1 from "pawl".lease l
+                   where l.shard = p_shard and l.run_id = any (v_locked)
+                   order by l.run_id for update) l;
   v_now := clock_timestamp();
 
   with stored as (

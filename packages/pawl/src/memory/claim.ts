@@ -2,7 +2,7 @@ import { PawlError } from "../core/error.ts";
 import type { RunId } from "../core/ids.ts";
 import { byteLength } from "../core/name.ts";
 import type { Claim, ClaimRequest, ClaimedRun, Lane, Lease, Mark } from "../store/lease.ts";
-import { heldRun } from "./fence.ts";
+import { heldRun, server } from "./fence.ts";
 import { compareMarks, laneOf, moveToLease, numbersOf } from "./rooms.ts";
 import { runOf, type LeaseRoom, type Run, type State } from "./state.ts";
 import { keepWorker } from "./workers.ts";
@@ -94,6 +94,7 @@ export function describeClaimed(run: Run, lease: Omit<LeaseRoom, "kind">, mark: 
     deadlineAt: run.deadlineAt,
     claimedAt: lease.claimedAt,
     mark,
+    server,
   };
 }
 

@@ -1,4 +1,4 @@
-import type { Ending, Lease } from "../store/lease.ts";
+import { knownSeq, type Ending, type Lease } from "../store/lease.ts";
 import { closeRun } from "./close-run.ts";
 import { continueRun } from "./continue.ts";
 import { heldRun } from "./fence.ts";
@@ -8,7 +8,7 @@ import type { Run, State } from "./state.ts";
 import { wake } from "./wake.ts";
 
 export function end(state: State, ending: Ending): void {
-  const { run } = heldRun(state, ending.lease);
+  const { run } = heldRun(state, ending.lease, knownSeq(ending));
   write(state, run, withLastFact(run, ending));
   const next = ending.next === undefined ? [] : [continueRun(state, run, ending.next)];
   wake(state, [...closeRun(state, run, ending), ...next]);

@@ -1,5 +1,5 @@
 import { LeaseLostError } from "../core/error.ts";
-import type { ParkAnswer, Parking } from "../store/lease.ts";
+import { knownSeq, type ParkAnswer, type Parking } from "../store/lease.ts";
 import { heldRun } from "./fence.ts";
 import { isTold, unreadMessages } from "./inbox.ts";
 import { noteLook, write } from "./record.ts";
@@ -8,7 +8,7 @@ import type { LeaseRoom, Run, State } from "./state.ts";
 import { wake } from "./wake.ts";
 
 export function park(state: State, parking: Parking): ParkAnswer {
-  const { run, room } = heldRun(state, parking.lease);
+  const { run, room } = heldRun(state, parking.lease, knownSeq(parking));
   // The holder has gone on since: this is an earlier try of a park, come late, and would park the run behind its back.
   if (run.newestSeq > parking.lastSeq) throw new LeaseLostError(parking.lease.runId, parking.lease.epoch);
   const timers = write(state, run, parking);

@@ -1,5 +1,5 @@
 import type { RunEvent } from "../core/event.ts";
-import type { Look, NewEvent, RecordAnswer, Recording } from "../store/lease.ts";
+import { knownSeq, type Look, type NewEvent, type RecordAnswer, type Recording } from "../store/lease.ts";
 import type { Message } from "../store/message.ts";
 import { createRuns } from "./create.ts";
 import { heldRun } from "./fence.ts";
@@ -8,7 +8,7 @@ import { writeStreams } from "./showing.ts";
 import type { LeaseRoom, Run, State } from "./state.ts";
 
 export function record(state: State, recording: Recording): RecordAnswer {
-  const { run, room } = heldRun(state, recording.lease);
+  const { run, room } = heldRun(state, recording.lease, knownSeq(recording));
   const dueAt = write(state, run, recording);
   return { told: room.told, dueAt, now: state.now() };
 }

@@ -19,13 +19,20 @@ export function commonColumn<Item>(items: readonly Item[], pick: (item: Item) =>
   return values.every((value) => value === first) ? `{${first}}` : `{${values.join(",")}}`;
 }
 
-/** The same for a value that most items lack: null for the whole column when all do. */
+/**
+ * The same for a value that most items lack: null for the whole column when all do. `mayBeCommon`: one value says it of all, if they
+ * have the same.
+ */
 export function sparseColumn<Item>(
   items: readonly Item[],
   pick: (item: Item) => Value | undefined,
+  mayBeCommon = false,
 ): ArrayParameter | null {
   const values = items.map((item) => pick(item) ?? null);
-  return values.every((value) => value === null) ? null : arrayOf(values);
+  const [first = null] = values;
+  if ((first === null || mayBeCommon) && values.every((value) => value === first))
+    return first === null ? null : arrayOf([first]);
+  return arrayOf(values);
 }
 
 /** In the words of Postgres, or as the driver writes it in them. */

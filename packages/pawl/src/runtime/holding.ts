@@ -172,7 +172,7 @@ class RunHolding implements Holding {
     this.#claimed = claimed;
     this.#parts = parts;
     this.#log = log;
-    this.#lease = { runId: claimed.runId, epoch: claimed.epoch, workerId };
+    this.#lease = { runId: claimed.runId, epoch: claimed.epoch, workerId, server: claimed.server };
     this.time = createStoreTime(clock, claimed.claimedAt);
     this.#report = emit && createFactReport(emit, claimed, workerId, () => this.time.estimate(), payloads);
     this.#turns = new Turns(timers);
@@ -244,7 +244,7 @@ class RunHolding implements Holding {
   renew(again: ClaimedRun): boolean {
     const isNext = again.epoch === this.#lease.epoch + 1 && again.attempt === this.#claimed.attempt;
     if (!isNext || again.lastSeq !== this.#lastSeq || !this.isHeld()) return false;
-    this.#lease = { ...this.#lease, epoch: again.epoch };
+    this.#lease = { ...this.#lease, epoch: again.epoch, server: again.server };
     this.time.learn(again.claimedAt);
     this.#heldSince = this.time.estimate();
     this.#isTold = again.told;

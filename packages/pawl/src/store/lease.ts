@@ -12,6 +12,8 @@ export interface Lease {
   readonly runId: RunId;
   readonly epoch: number;
   readonly workerId: string;
+  /** As the claim said. */
+  readonly server?: number | undefined;
 }
 
 /** A place in the order of `ready`: priority, then age, then id. */
@@ -94,6 +96,11 @@ export interface ClaimedRun {
   readonly claimedAt: number;
   /** Where it stood in its lane. */
   readonly mark: Mark;
+  /**
+   * The server that has answered, as it names itself for as long as it runs: what others are asked to add is compared with what they
+   * have. Default: there is only one.
+   */
+  readonly server?: number | undefined;
 }
 
 /** What became of a run that a worker would hold from its start. */
@@ -133,6 +140,15 @@ export interface Recording {
   readonly children: readonly NewRun[];
   /** Default: nothing. */
   readonly written?: readonly NewStreamItem[];
+}
+
+/**
+ * The newest fact that the holder knows to be there before those which it adds; 0: it adds none. Should it not be there, the store was
+ * set back to an earlier point, and the run counts as lost.
+ */
+export function knownSeq({ events, lastSeq = 0 }: Recording & { readonly lastSeq?: number }): number {
+  const [first] = events;
+  return first === undefined ? lastSeq : first.seq - 1;
 }
 
 export interface RecordAnswer {

@@ -1,4 +1,5 @@
 import { describe, expect } from "vitest";
+import { server } from "../../src/memory/fence.ts";
 import type { Lane } from "../../src/store/lease.ts";
 import type { StoreTest } from "./store-test.ts";
 import { anyLane, event, json, type World } from "./world.ts";
@@ -67,6 +68,7 @@ export function describeClaiming(test: StoreTest): void {
             deadlineAt: createdAt + 9_999,
             claimedAt: await world.now(),
             mark: { priority: 4, readyAt: createdAt, runId },
+            server,
           },
         ],
         suspectsWaiting: false,

@@ -1,4 +1,5 @@
 import { describe, expect } from "vitest";
+import { server } from "../../src/memory/fence.ts";
 import type { Holder } from "../../src/store/lease.ts";
 import { hintsOf } from "./hints-of.ts";
 import type { StoreTest } from "./store-test.ts";
@@ -48,6 +49,7 @@ export function describeCreatingHeld(test: StoreTest): void {
         deadlineAt: now + 9_999,
         claimedAt: now,
         mark: { priority: 4, readyAt: now, runId: run.id },
+        server,
       };
       const answer = { kind: "created", id: run.id, held };
       expect(await world.store.createHeld(run, holder)).toEqual(answer);

@@ -1,6 +1,7 @@
 import { describe, expect } from "vitest";
 import type { RunId } from "../../src/core/ids.ts";
-import type { Lease } from "../../src/store/lease.ts";
+import { server } from "../../src/memory/fence.ts";
+import type { Lease, NewEvent } from "../../src/store/lease.ts";
 import type { StoreTest } from "./store-test.ts";
 import { event, json, leaseMs, type World } from "./world.ts";
 
@@ -121,6 +122,43 @@ export function describeFencing(test: StoreTest): void {
       });
     });
   }
+
+  // The server was set back to an earlier point, and has the lease, but not all that its holder has recorded under it.
+  describe("the fence: a history that ends before what its holder knows", () => {
+    const step = (seq: number): NewEvent => event(seq, "step_completed", { name: `step ${seq}` });
+    const elsewhere = (lease: Lease): Lease => ({ ...lease, server: server + 1 });
+    const late: Readonly<Record<string, (world: World, lease: Lease) => Promise<unknown>>> = {
+      record: (world, lease) => world.record(lease, [step(3), step(4)]),
+      park: async (world, lease) => world.store.park({ ...(await world.parking(lease)), lastSeq: 2 }),
+      "park with a fact": async (world, lease) =>
+        world.store.park(await world.parking(lease, { events: [step(3)] })),
+      end: (world, lease) => world.end(lease, "completed", { events: [event(3, "completed")] }),
+      "end otherwise": (world, lease) => world.end(lease, "failed", { events: [event(3, "failed")] }),
+    };
+    for (const [what, write] of Object.entries(late)) {
+      test(`${what}: writes nothing, and its worker gives it back`, async ({ world }) => {
+        const lease = await world.startHeld();
+        await world.record(lease, [step(1)]);
+        await world.expectUnchanged(() =>
+          expect(write(world, elsewhere(lease))).rejects.toMatchObject({ code: "LEASE_LOST" }),
+        );
+        const beat = { workerId: lease.workerId, held: [], claimsKnownTo: Number.POSITIVE_INFINITY };
+        expect(await world.store.heartbeat(beat)).toMatchObject({ returned: 1 });
+        await world.record(await world.hold(lease.runId), [step(2)]);
+        expect(await world.history(lease.runId)).toMatchObject([{ seq: 1 }, { seq: 2 }]);
+      });
+    }
+
+    test("others of the same call are written, also those that have all", async ({ world }) => {
+      const [short, whole] = [await world.startHeld(), await world.startHeld()];
+      for (const lease of [short, whole]) await world.record(lease, [step(1)]);
+      const results = await Promise.allSettled([
+        world.record(elsewhere(short), [step(3)]),
+        world.record(elsewhere(whole), [step(2)]),
+      ]);
+      expect(results.map(({ status }) => status)).toEqual(["rejected", "fulfilled"]);
+    });
+  });
 
   describe("the fence: several at once", () => {
     test("of two holders' writes at the same moment only the holder's counts", async ({ world }) => {

@@ -1,8 +1,11 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { createDatabase, dropDatabase, type TestDatabase } from "pawl-test-support";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createIds } from "../../src/core/ids.ts";
 import { createPostgresStore, type PostgresStore } from "../../src/postgres/postgres-store.ts";
+import { bindSchema, databaseClock, schemaName } from "../../src/postgres/schema-name.ts";
+import { endRuns, endValues } from "../../src/postgres/transitions/end-runs.ts";
 import type { Lease, NewEvent } from "../../src/store/lease.ts";
 import type { NewMessage } from "../../src/store/message.ts";
 import { plainRun, type NewRun } from "../../src/store/run-record.ts";
@@ -111,6 +114,29 @@ describe("a run whose key somebody else is inserting", () => {
       await withinMs(soonMs, Promise.all(others));
     });
     await expect(held!).resolves.toMatchObject([{ kind: "created" }]);
+  });
+});
+
+describe("a run whose end is being committed", () => {
+  test("accepts no message any more", async () => {
+    const [lease] = await hold(1);
+    const completed = { seq: 1, kind: "completed", name: null, data: null } as const;
+    const ending = {
+      lease: lease!,
+      events: [completed],
+      children: [],
+      status: "completed",
+      output: null,
+    } as const;
+    const client = await pool.connect();
+    await client.query("begin");
+    const sql = bindSchema(endRuns.text, schemaName("pawl"), databaseClock);
+    await client.query(sql, [...endValues(0, [{ ...ending, error: null, parentId: null }])]);
+    const told = store.tell(signalTo(lease!.runId));
+    await pause(100);
+    await client.query("commit");
+    client.release();
+    await expect(told).resolves.toBe("ended");
   });
 });
 

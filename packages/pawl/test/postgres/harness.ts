@@ -17,7 +17,7 @@ export interface PostgresHarness extends StoreHarness {
   clear(): Promise<void>;
 }
 
-/** A migrated schema whose clock stands still, in this database. */
+/** A migrated schema whose clock stands still, in this database, on a server that names itself as the memory store does. */
 export async function createPostgresHarness(
   url: string,
   name = "pawl",
@@ -37,6 +37,8 @@ export async function createPostgresHarness(
     listen: options.listen ?? true,
   });
   await store.migrate();
+  const server = "create or replace function {schema}.server_v1() returns float8 language sql as 'select 1'";
+  await pool.query(bindSchema(server, schema, ""));
   const sql = (text: string): string => bindSchema(text, schema, testClockSql);
   return {
     store,

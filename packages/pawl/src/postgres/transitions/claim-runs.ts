@@ -88,7 +88,8 @@ export function decodeClaim({ lanes }: ClaimRequest, rows: readonly ClaimedRow[]
   const runs: ClaimedRun[] = [];
   for (const row of rows) {
     const lane = lanes[row.lane - 1];
-    if (row.run_id !== null && lane !== undefined) runs.push(decodeRun(row.run_id, row, lane, now));
+    if (row.run_id !== null && lane !== undefined)
+      runs.push(decodeRun(row.run_id, row, lane, now, about?.ready_ms));
   }
   return { runs: runs.sort(byPlace), suspectsWaiting: about?.told ?? false, now };
 }
@@ -98,6 +99,7 @@ function decodeRun(
   row: ClaimedRow,
   { workflow, version, queue }: Lane,
   claimedAt: number,
+  server: number | undefined,
 ): ClaimedRun {
   const more = row.more === null ? nothingMore : (JSON.parse(row.more) as More);
   return {
@@ -124,6 +126,7 @@ function decodeRun(
     deadlineAt: more.deadlineAt,
     claimedAt,
     mark: { priority: more.priority, readyAt: row.ready_ms, runId },
+    server,
   };
 }
 

@@ -7,7 +7,7 @@ import { transition } from "../transition.ts";
 /** See migrations/0002_start_and_claim.sql. */
 export const createRuns = transition(
   "create_runs",
-  `select run_id, outcome, owner_id, held_ms, told
+  `select run_id, outcome, owner_id, held_ms, told, server
      from {schema}.create_runs_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
 );
 
@@ -20,6 +20,7 @@ export interface CreatedRow extends Row {
   readonly held_ms: number | null;
   /** Whether messages have come in since then. */
   readonly told: boolean | null;
+  readonly server: number | null;
 }
 
 /** `isWhole`: all of them or none; otherwise each is a call of its own. `holder`: holds them from their start. */
@@ -131,7 +132,7 @@ export function decodeCreatedHeld(
 }
 
 /** As a claim would have answered it. */
-function heldFromStart(run: NewRun, { held_ms, told }: CreatedRow): ClaimedRun {
+function heldFromStart(run: NewRun, { held_ms, told, server }: CreatedRow): ClaimedRun {
   const since = held_ms ?? 0;
   return {
     runId: run.id,
@@ -157,6 +158,7 @@ function heldFromStart(run: NewRun, { held_ms, told }: CreatedRow): ClaimedRun {
     deadlineAt: run.deadlineAt,
     claimedAt: since,
     mark: { priority: run.priority, readyAt: since, runId: run.id },
+    server: server ?? undefined,
   };
 }
 

@@ -6,6 +6,7 @@ import {
   childrenValue,
   factColumns,
   inOrder,
+  knownValues,
   leaseValues,
   sizeOfRecording,
   writtenValue,
@@ -17,7 +18,7 @@ export const endRuns = transition(
   "end_runs",
   `select run_id
      from {schema}.end_runs_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
-                               $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)`,
+                               $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)`,
 );
 
 /** See migrations/0004_hold.sql. */
@@ -48,6 +49,7 @@ export function endValues(shard: number, given: readonly Ending[]): readonly unk
       shard,
       endings.map(({ lease }) => lease),
     ),
+    ...knownValues(endings),
     endings.every(isCompleted) ? null : bareColumn(endings, (ending) => ending.status),
     sparseColumn(endings, (ending) => ending.error?.json),
     sparseColumn(endings, (ending) => ending.error?.notes),

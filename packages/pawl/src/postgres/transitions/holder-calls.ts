@@ -1,5 +1,5 @@
 import type { Payload } from "../../core/json.ts";
-import type { Lease, NewEvent, Recording } from "../../store/lease.ts";
+import { knownSeq, type Lease, type NewEvent, type Recording } from "../../store/lease.ts";
 import { bareColumn, commonColumn, sizeOfPayload, sparseColumn } from "../columns.ts";
 import { runsJson, sizeOfRun } from "./create-runs.ts";
 
@@ -17,6 +17,17 @@ export function leaseValues(shard: number, leases: readonly Lease[]): readonly u
     bareColumn(leases, (lease) => lease.epoch),
   ];
 }
+
+/** The newest fact of each run that its holder knows of, and from which server it has the run. */
+export function knownValues(recordings: readonly Recording[]): readonly unknown[] {
+  return [
+    commonColumn(recordings, knownSeq),
+    commonColumn(recordings, ({ lease }) => lease.server ?? unknownServer),
+  ];
+}
+
+/** One that no server is. */
+const unknownServer = 0;
 
 /** The children of all these recordings, or null. */
 export function childrenValue(recordings: readonly Recording[]): string | null {
@@ -57,9 +68,11 @@ const commonColumns: readonly ((fact: FactOfRun) => string | number)[] = [
   ({ event }) => event.seq,
   ({ event }) => event.kind,
 ];
-const sparseColumns: readonly ((fact: FactOfRun) => string | number | null | undefined)[] = [
+const oftenCommonColumns: readonly ((fact: FactOfRun) => string | number | null | undefined)[] = [
   ({ event }) => event.name,
   ({ event }) => event.attempt,
+];
+const sparseColumns: readonly ((fact: FactOfRun) => string | number | null | undefined)[] = [
   ({ event }) => event.beganAt,
   ({ event }) => event.delayMs,
   ({ event }) => event.dueAt,
@@ -84,11 +97,15 @@ export function factColumns(
   recordings: readonly Recording[],
   facts: readonly FactOfRun[],
 ): readonly unknown[] {
-  if (facts.length === 0) return Array<null>(1 + commonColumns.length + sparseColumns.length).fill(null);
+  if (facts.length === 0)
+    return Array<null>(1 + commonColumns.length + oftenCommonColumns.length + sparseColumns.length).fill(
+      null,
+    );
   const isOneEach = recordings.every(({ events }) => events.length === 1);
   return [
     isOneEach ? null : bareColumn(facts, ({ runId }) => runId),
     ...commonColumns.map((pick) => commonColumn(facts, pick)),
+    ...oftenCommonColumns.map((pick) => sparseColumn(facts, pick, true)),
     ...sparseColumns.map((pick) => sparseColumn(facts, pick)),
   ];
 }

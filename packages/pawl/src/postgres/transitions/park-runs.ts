@@ -2,7 +2,14 @@ import type { ParkAnswer, Parking } from "../../store/lease.ts";
 import type { Message } from "../../store/message.ts";
 import { column, sparseColumn } from "../columns.ts";
 import { transition } from "../transition.ts";
-import { childrenValue, eventValues, inOrder, leaseValues, writtenValue } from "./holder-calls.ts";
+import {
+  childrenValue,
+  eventValues,
+  inOrder,
+  knownValues,
+  leaseValues,
+  writtenValue,
+} from "./holder-calls.ts";
 import { decodeMessage, type MessageRow } from "./read-inbox.ts";
 
 /** See migrations/0004_hold.sql. */
@@ -10,7 +17,7 @@ export const parkRuns = transition(
   "park_runs",
   `select run_id, outcome, told, seq, due_ms, now_ms, message_id, topic, name, data, notes, sent_ms, sent_to
      from {schema}.park_runs_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
-                                $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`,
+                                $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)`,
 );
 
 interface ParkedRow extends MessageRow {
@@ -28,6 +35,7 @@ export function parkValues(shard: number, given: readonly Parking[]): readonly u
       shard,
       parkings.map(({ lease }) => lease),
     ),
+    ...knownValues(parkings),
     column(parkings, (parking) => parking.look),
     column(parkings, (parking) => parking.lastSeq),
     column(parkings, (parking) => parking.reason),

@@ -1,13 +1,20 @@
 import type { RecordAnswer, Recording } from "../../store/lease.ts";
 import type { Row } from "../database.ts";
 import { transition, unanswered } from "../transition.ts";
-import { childrenValue, eventValues, inOrder, leaseValues, writtenValue } from "./holder-calls.ts";
+import {
+  childrenValue,
+  eventValues,
+  inOrder,
+  knownValues,
+  leaseValues,
+  writtenValue,
+} from "./holder-calls.ts";
 
 /** See migrations/0004_hold.sql. */
 export const recordEvents = transition(
   "record_events",
   `select run_id, told, seq, due_ms, now_ms
-     from {schema}.record_events_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
+     from {schema}.record_events_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`,
 );
 
 interface RecordedRow extends Row {
@@ -27,6 +34,7 @@ export function recordValues(shard: number, given: readonly Recording[]): readon
       shard,
       recordings.map(({ lease }) => lease),
     ),
+    ...knownValues(recordings),
     childrenValue(recordings),
     writtenValue(recordings),
     ...eventValues(recordings),
