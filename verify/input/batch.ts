@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises";
 import {
   aesGcmCodec,
   createPawl,
@@ -29,6 +30,7 @@ export interface BatchReport {
 const callsPerBatch = 250;
 const callsAtOnce = 25;
 const longestEndMs = 15_000;
+const noEnd = "It came to no end.";
 /** Each failing call is made smaller for so long. */
 const shrinkMs = 5_000;
 const codec = aesGcmCodec({ keys: [{ id: "one", key: new Uint8Array(32).fill(1) }] });
@@ -51,7 +53,9 @@ export async function runBatch(seed: string, url: string): Promise<BatchReport> 
   const queue = [...calls];
   const work = async (): Promise<void> => {
     for (let call = queue.pop(); call !== undefined; call = queue.pop()) {
-      const outcome = await call.make(field);
+      const outcome = await outcomeInTime(call, field);
+      // Those that follow would hardly fare better.
+      if (outcome === noEnd) queue.length = 0;
       const key = `${call.kind}, ${isFine(outcome) ? outcome : "wrong"}`;
       tally.set(key, (tally.get(key) ?? 0) + 1);
       if (!isFine(outcome)) await reportCall(call, outcome, field, verdict.report);
@@ -64,6 +68,15 @@ export async function runBatch(seed: string, url: string): Promise<BatchReport> 
   for (const line of lines) verdict.report("I19", "The engine found a mistake of its own.", line);
   await watch.stop();
   return { place, calls: tally, violations: verdict.violations };
+}
+
+async function outcomeInTime(call: Call, field: Field): Promise<string> {
+  const inTime = new AbortController();
+  const tooLate = pause(longestEndMs, noEnd, { signal: inTime.signal }).catch(() => noEnd);
+  // A spoilt engine may throw anything.
+  const outcome: unknown = await Promise.race([call.make(field), tooLate]);
+  inTime.abort();
+  return String(outcome);
 }
 
 function isFine(outcome: string): boolean {
@@ -101,7 +114,7 @@ async function reportCall(call: Call, outcome: string, field: Field, report: Rep
     found = false;
     for (const less of least.smaller()) {
       if (Date.now() > endsAt) break;
-      const again = await less.make(field);
+      const again = await outcomeInTime(less, field);
       if (isFine(again)) continue;
       [least, said, found] = [less, again, true];
       break;

@@ -17,7 +17,7 @@ export const allWorkersAtOnce: Scene = {
   faults: ["all workers killed at once", "run in the hands of a dead worker"],
   async act({ rng, isLong, landed, figure, report }) {
     await using ground = await Ground.open();
-    const load = new Load(ground.pawl, 10, 20);
+    const load = new Load(ground.pawl, 10, 100);
     for (let round = 0; round < (isLong ? 50 : 2); round++) {
       const hands = await hireThree(ground);
       await pause(rng.between(500, 1_500));

@@ -82,7 +82,7 @@ export const runtimeMutants: readonly RuntimeMutant[] = [
     name: "a child that lost its race goes on",
     breaks: ["I8"],
     file: "runtime/agenda.ts",
-    right: "await holding.cancelChild(request.childId, lifeOf(parts.history));",
+    right: "await holding.cancelChild(request.childId, lifeOf(history));",
     wrong: "",
   },
   {

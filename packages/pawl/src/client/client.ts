@@ -1,5 +1,4 @@
 import type { RunId } from "../core/ids.ts";
-import { assertName } from "../core/name.ts";
 import { checkOptions } from "../core/options.ts";
 import {
   assertWorkflow,
@@ -21,7 +20,7 @@ import { createOperating, type RescheduleOptions } from "./operating.ts";
 import { readPatch, readPatchedWorkflow, type PatchView } from "./patch-view.ts";
 import { createReading, type Backlog, type ListFilter, type RunCounts, type RunPage } from "./reading.ts";
 import { createRetrying, type RunRetryOptions } from "./retrying.ts";
-import type { RunHandle, SignalName } from "./run-handle.ts";
+import type { ResultOptions, RunHandle, SignalName } from "./run-handle.ts";
 import { assertRunId, assertText } from "./run-id.ts";
 import { resultOf } from "./run-result.ts";
 import type { Run } from "./run.ts";
@@ -30,7 +29,8 @@ import { createSignalOrStart, type SignalOrStartTerms } from "./signal-or-start.
 import type { StartItem, StartManyOptions, StartOptions } from "./start-options.ts";
 import { createStarting } from "./starting.ts";
 import { createStreaming, type StreamItem, type StreamOptions } from "./streaming.ts";
-import { checkSignal, createTell, createTelling, type CancelOptions, type SignalOptions } from "./telling.ts";
+import { createTell, createTelling, type CancelOptions, type SignalOptions } from "./telling.ts";
+import { UntypedHandle } from "./untyped-handle.ts";
 import { createUpdating, type UpdateOptions } from "./updating.ts";
 import { readWorker, type WorkerView } from "./worker-view.ts";
 
@@ -171,13 +171,6 @@ export interface Client {
   close(): Promise<void>;
 }
 
-/** What the types of a workflow make of it is left to `RunHandle`. */
-interface UntypedHandle extends Omit<RunHandle, "published" | "update" | "fork"> {
-  fork(options: ForkOptions): Promise<UntypedHandle>;
-  update(name: string, payload?: unknown, options?: UpdateOptions): Promise<unknown>;
-  published(key?: string): Promise<unknown>;
-}
-
 export function createClient(deps: ClientDeps): Client {
   const connection = createConnection(deps);
   const { store, payloads, call } = connection;
@@ -197,50 +190,24 @@ export function createClient(deps: ClientDeps): Client {
   const streaming = createStreaming(deps, connection);
 
   /** Waits for the end of the run, or of the last one that goes on from it. */
-  const awaitResult = async (runId: RunId, abort: AbortSignal | undefined): Promise<unknown> => {
+  const awaitResult = async (runId: RunId, options: ResultOptions): Promise<unknown> => {
+    const { signal } = checkOptions("result", options, { signal: checkAbortSignal });
+    assertRunId(runId);
+    // The watch asks the store by itself, and for ever.
+    await connection.open();
     for (let at = runId; ;) {
-      const end = await ends.wait(at, abort);
+      const end = await ends.wait(at, signal);
       if (end.chainEnd === undefined) return resultOf(at, end, payloads);
       at = end.chainEnd;
     }
   };
 
-  const untypedHandle = (runId: RunId, workflow?: WorkflowRef): UntypedHandle => ({
-    id: runId,
-    status: () => reading.status(runId),
-    async result(options = {}) {
-      const { signal: abort } = checkOptions("result", options, { signal: checkAbortSignal });
-      assertRunId(runId);
-      // The watch asks the store by itself, and for ever.
-      await call(() => Promise.resolve());
-      return awaitResult(runId, abort);
-    },
-    async signal(name, payload, options) {
-      assertName("signal", name);
-      await checkSignal(workflow?.signalSchemas ?? null, name, payload);
-      await telling.signal(runId, name, payload, options);
-    },
-    update: (name, payload, options) => updating.update(runId, name, payload, options, workflow),
-    cancel: (options) => telling.cancel(runId, options),
-    terminate: (reason) => operating.terminate(runId, reason),
-    pause: () => telling.pause(runId),
-    resume: () => telling.resume(runId),
-    reschedule: (options) => operating.reschedule(runId, options),
-    retry: (options) => retry(runId, options),
-    redrive: () => retry(runId),
-    fork: async (options) => untypedHandle(await fork(runId, options), workflow),
-    attempts: () => reading.attempts(runId),
-    nodes: () => reading.nodes(runId),
-    history: () => reading.history(runId),
-    published: (key?: string) => showing.published(runId, key, workflow),
-    stream: (name, options) => streaming.read(runId, name, options),
-  });
-
+  const handleParts = { awaitResult, reading, telling, operating, updating, showing, streaming, retry, fork };
   /** The types are the caller's word: nothing can check at run time what a run will return. */
   const handle = <Ref extends WorkflowRef>(runId: RunId, workflow?: Ref) => {
     assertText(runId);
     if (workflow !== undefined) assertWorkflow("handle", workflow);
-    return untypedHandle(runId, workflow) as unknown as RunHandle<
+    return new UntypedHandle(runId, workflow, handleParts) as unknown as RunHandle<
       OutputOf<Ref>,
       SignalsOf<Ref>,
       PublishedOf<Ref>,

@@ -48,6 +48,8 @@ export interface Connection {
   readonly emit: Emit | undefined;
   /** Calls the store, again where it gives no answer. @throws {PawlError} `CLOSED` */
   readonly call: <Answer>(act: () => Promise<Answer>) => Promise<Answer>;
+  /** Resolves when the store can be called. @throws {PawlError} `CLOSED` */
+  open(): Promise<void>;
   /** Asks the workers of this process which of them would hold the run from its start. */
   offerFor(run: NewRun): Offer | null;
   /** @throws {PawlError} `INVALID_TRANSACTION` */
@@ -57,20 +59,26 @@ export interface Connection {
   close(): void;
 }
 
+/** Made once: most often there is nothing to wait for. */
+const nothing = Promise.resolve();
+
 export function createConnection(deps: ClientDeps): Connection {
   const { store, storeClock, ids, payloads = plainPayloads, emit } = deps;
   let isClosed = false;
+  let isReady = false;
 
   const call = <Answer>(act: () => Promise<Answer>): Promise<Answer> => {
     if (isClosed) return Promise.reject(new PawlError("CLOSED", "This Pawl is closed; make a new one."));
+    if (isReady) return retryUnavailable(deps, act);
     return retryUnavailable(deps, async () => {
       await deps.ready?.();
+      isReady = true;
       return act();
     });
   };
 
   const outside: Place = {
-    learn: () => call(() => storeClock.learn()),
+    learn: () => (isReady && storeClock.isKnown() ? nothing : call(() => storeClock.learn())),
     createRuns: (runs) => call(() => store.createRuns(runs)),
     tell: (message) => call(() => store.tell(message)),
     signalOrStart: (asked) => call(() => store.signalOrStart(asked)),
@@ -83,6 +91,7 @@ export function createConnection(deps: ClientDeps): Connection {
     payloads,
     emit,
     call,
+    open: () => (isReady && !isClosed ? nothing : call(() => nothing)),
     offerFor(run) {
       for (const taker of deps.takers ?? []) {
         const offer = taker.offer(run);
@@ -98,7 +107,7 @@ export function createConnection(deps: ClientDeps): Connection {
       const within = deps.within(tx);
       return {
         async learn() {
-          await call(() => Promise.resolve());
+          await call(() => nothing);
           await storeClock.learn(() => within.now());
         },
         createRuns: (runs) => within.createRuns(runs),

@@ -2,6 +2,7 @@ import { describeStart, startedChild } from "../core/child-end.ts";
 import type { RunEvent } from "../core/event.ts";
 import { describeWithdrawn } from "../core/fact.ts";
 import type { Ids, RunId } from "../core/ids.ts";
+import type { Payload } from "../core/json.ts";
 import type { Log } from "../core/log.ts";
 import { placeOfEvent, placeOfInput, placeOfMessage } from "../core/payload-codec.ts";
 import type { Payloads } from "../core/payloads.ts";
@@ -11,6 +12,7 @@ import type { ClaimedRun } from "../store/lease.ts";
 import type { Message, Topic } from "../store/message.ts";
 import { plainRun, type NewRun } from "../store/run-record.ts";
 import { abandonedChildren } from "./abandoned.ts";
+import type { Fact } from "./gathered.ts";
 import type { Holding } from "./holding.ts";
 import type { Inbox } from "./inbox.ts";
 import { isHeldUp } from "./race.ts";
@@ -64,11 +66,82 @@ export interface AgendaParts {
 }
 
 export function createAgenda(parts: AgendaParts, requests: Requests): Agenda {
-  const { claimed, holding, inbox, steps, streams, ids, log, payloads } = parts;
-  const { runId } = claimed;
-  const abandoned = abandonedChildren(parts.history);
+  return new RunAgenda(parts, requests);
+}
 
-  const issueOne = (request: Request): void => {
+class RunAgenda implements Agenda {
+  readonly #parts: AgendaParts;
+  readonly #requests: Requests;
+  /** Children that lost a race; made when it is needed. */
+  #abandoned: Set<RunId> | null = null;
+
+  constructor(parts: AgendaParts, requests: Requests) {
+    this.#parts = parts;
+    this.#requests = requests;
+  }
+
+  issue(): void {
+    for (const request of this.#requests.takeHeld()) this.#issueOne(request);
+  }
+
+  begin(request: StartRequest): void {
+    if (request.state === "held") this.#startChild(request, request.child);
+  }
+
+  async withdraw(request: Request): Promise<void> {
+    const { holding, history } = this.#parts;
+    const { family, key } = request;
+    if (family === "child" && request.childId !== null) {
+      // Told first: should we die before the fact is there, the next holder does it again.
+      await holding.cancelChild(request.childId, lifeOf(history));
+      this.#abandonedChildren().add(request.childId);
+    }
+    holding.add({ kind: "withdrawn", name: key, data: describeWithdrawn(family) });
+  }
+
+  async takeMessages(): Promise<void> {
+    const requests = this.#requests;
+    for (;;) {
+      const topics = [...requests.awaitedTopics()].filter((topic) => requests.earliestWait(topic));
+      const message = this.#parts.inbox.oldest(["child", ...topics]);
+      if (message === null) return;
+      const wait = requests.earliestWait(message.topic);
+      if (wait === undefined) this.#takeChildEnd(message);
+      else if (wait.family === "update") await receiveUpdate(message, wait, this.#parts, requests);
+      else await this.#receive(message, wait);
+    }
+  }
+
+  fireTimers(): void {
+    const { holding, steps } = this.#parts;
+    for (const request of this.#requests.timed()) {
+      if ((request.dueAt ?? Infinity) > holding.time.reached || isHeldUp(request)) continue;
+      this.#requests.close(request);
+      holding.add({ kind: "timer_fired", name: request.key, data: null });
+    }
+    steps.beginDue();
+  }
+
+  nextDueAt(): number | null {
+    let next = this.#parts.steps.nextDueAt();
+    for (const { dueAt } of this.#requests.timed()) next = earliest(next, dueAt);
+    return next;
+  }
+
+  endPauses(resumedSeq: number): void {
+    for (const request of this.#requests.pauses()) {
+      if ((request.pausedSeq ?? Infinity) > resumedSeq) continue;
+      this.#requests.close(request);
+      this.#parts.holding.add({ kind: "resumed", name: request.key, data: null });
+    }
+  }
+
+  wants(): readonly Topic[] {
+    return [...this.#requests.awaitedTopics()];
+  }
+
+  #issueOne(request: Request): void {
+    const { holding, steps, streams } = this.#parts;
     switch (request.family) {
       case "step":
         steps.start(request);
@@ -80,47 +153,51 @@ export function createAgenda(parts: AgendaParts, requests: Requests): Agenda {
           holding.add({ kind: "timer_set", name: request.key, data: null, ...request.timer });
         return;
       case "start":
-        startChild(request, request.child);
+        this.#startChild(request, request.child);
         return;
       case "child":
-        if (request.child !== null) request.childId = startChild(request, request.child);
+        if (request.child !== null) request.childId = this.#startChild(request, request.child);
         return;
       case "publish":
-        publish(request);
+        this.#publish(request);
         return;
       case "update":
         request.state = "issued";
         return;
       case "answer":
-        answerUpdate(request, parts);
-        requests.close(request);
+        answerUpdate(request, this.#parts);
+        this.#requests.close(request);
         return;
       case "stream":
         streams.issue(request);
-        requests.close(request);
+        this.#requests.close(request);
         return;
       case "pause":
-        pause(request);
+        this.#pause(request);
         return;
       default:
         request satisfies never;
     }
-  };
+  }
 
   /** Nothing but its own record answers it. */
-  const publish = (request: PublishRequest): void => {
-    const fact = { kind: "published", name: request.key } as const;
-    holding.add({ ...fact, data: payloads.seal(request.value, placeOfEvent(runId, fact)) });
-    requests.close(request);
-  };
+  #publish(request: PublishRequest): void {
+    this.#addSealed({ kind: "published", name: request.key }, request.value);
+    this.#requests.close(request);
+  }
 
-  const pause = (request: PauseRequest): void => {
+  #pause(request: PauseRequest): void {
     request.state = "issued";
-    const fact = { kind: "paused", name: request.key } as const;
-    holding.add({ ...fact, data: payloads.seal(request.reason, placeOfEvent(runId, fact)) });
-  };
+    this.#addSealed({ kind: "paused", name: request.key }, request.reason);
+  }
 
-  const startChild = (request: StartRequest | ChildRequest, terms: ChildTerms): RunId => {
+  #addSealed(fact: Pick<Fact, "kind" | "name">, value: Payload | null): void {
+    const { holding, payloads, claimed } = this.#parts;
+    holding.add({ ...fact, data: payloads.seal(value, placeOfEvent(claimed.runId, fact)) });
+  }
+
+  #startChild(request: StartRequest | ChildRequest, terms: ChildTerms): RunId {
+    const { holding, payloads, claimed, ids } = this.#parts;
     request.state = request.family === "start" ? "answering" : "issued";
     const id = ids.next();
     const input = payloads.seal(terms.input, placeOfInput(id));
@@ -128,14 +205,15 @@ export function createAgenda(parts: AgendaParts, requests: Requests): Agenda {
     const data = describeStart(id, request.family === "start");
     holding.add({ kind: "child_started", name: request.key, data }, child);
     return id;
-  };
+  }
 
-  const receive = async (message: Message, wait: WaitRequest): Promise<void> => {
-    const parsed = await parseSignal(message, wait);
+  async #receive(message: Message, wait: WaitRequest): Promise<void> {
+    const { holding, inbox, log, payloads, claimed } = this.#parts;
+    const parsed = await this.#parseSignal(message, wait);
     const data = parsed.fault === null ? parsed.seal() : null;
     const takes = inbox.take(message);
     if (parsed.fault === null) {
-      requests.close(wait);
+      this.#requests.close(wait);
       holding.add({ kind: "signal_received", name: wait.key, data, takes });
       return;
     }
@@ -143,14 +221,13 @@ export function createAgenda(parts: AgendaParts, requests: Requests): Agenda {
     log.warn(`A signal "${wait.signal}" was dropped: ${parsed.fault}`, { messageId: message.id });
     const fact = { kind: "signal_received", name: null } as const;
     const dropped = { signal: wait.signal, dropped: parsed.fault };
-    holding.add({ ...fact, data: payloads.encode(dropped, placeOfEvent(runId, fact)), takes });
-  };
+    holding.add({ ...fact, data: payloads.encode(dropped, placeOfEvent(claimed.runId, fact)), takes });
+  }
 
   /** A signal is parsed once, and its parsed form recorded. */
-  const parseSignal = async (
-    message: Message,
-    { schema, signal, key }: WaitRequest,
-  ): Promise<ParsedSignal> => {
+  async #parseSignal(message: Message, { schema, signal, key }: WaitRequest): Promise<ParsedSignal> {
+    const { payloads, claimed } = this.#parts;
+    const { runId } = claimed;
     const sentTo = placeOfMessage(message.sentTo ?? runId, message.topic);
     const place = placeOfEvent(runId, { kind: "signal_received", name: key });
     if (schema === null) return { fault: null, seal: () => payloads.move(message.data, sentTo, place) };
@@ -161,66 +238,22 @@ export function createAgenda(parts: AgendaParts, requests: Requests): Agenda {
     } catch (error) {
       return { fault: describeError(error).message };
     }
-  };
+  }
 
   /** Recorded even if nobody asks, as after a failed attempt: unread, it would wake the run again and again. */
-  const takeChildEnd = (message: Message): void => {
+  #takeChildEnd(message: Message): void {
+    const { holding, inbox } = this.#parts;
     // One that lost a race may end when the next attempt has another child under its name.
-    const name = abandoned.has(startedChild(message.data) ?? message.id) ? null : message.name;
-    const request = name === null ? undefined : requests.find({ family: "child", key: name });
-    if (request !== undefined) requests.close(request);
+    const isAbandoned = this.#abandonedChildren().has(startedChild(message.data) ?? message.id);
+    const name = isAbandoned ? null : message.name;
+    const request = name === null ? undefined : this.#requests.find({ family: "child", key: name });
+    if (request !== undefined) this.#requests.close(request);
     holding.add({ kind: "child_ended", name, data: message.data, takes: inbox.take(message) });
-  };
+  }
 
-  return {
-    issue() {
-      for (const request of requests.takeHeld()) issueOne(request);
-    },
-    begin(request) {
-      if (request.state === "held") startChild(request, request.child);
-    },
-    async withdraw(request) {
-      const { family, key } = request;
-      if (family === "child" && request.childId !== null) {
-        // Told first: should we die before the fact is there, the next holder does it again.
-        await holding.cancelChild(request.childId, lifeOf(parts.history));
-        abandoned.add(request.childId);
-      }
-      holding.add({ kind: "withdrawn", name: key, data: describeWithdrawn(family) });
-    },
-    async takeMessages() {
-      for (;;) {
-        const topics = [...requests.awaitedTopics()].filter((topic) => requests.earliestWait(topic));
-        const message = inbox.oldest(["child", ...topics]);
-        if (message === null) return;
-        const wait = requests.earliestWait(message.topic);
-        if (wait === undefined) takeChildEnd(message);
-        else if (wait.family === "update") await receiveUpdate(message, wait, parts, requests);
-        else await receive(message, wait);
-      }
-    },
-    fireTimers() {
-      for (const request of requests.timed()) {
-        if ((request.dueAt ?? Infinity) > holding.time.reached || isHeldUp(request)) continue;
-        requests.close(request);
-        holding.add({ kind: "timer_fired", name: request.key, data: null });
-      }
-      steps.beginDue();
-    },
-    nextDueAt() {
-      let next = steps.nextDueAt();
-      for (const { dueAt } of requests.timed()) next = earliest(next, dueAt);
-      return next;
-    },
-    endPauses(resumedSeq) {
-      for (const request of requests.pauses()) {
-        if ((request.pausedSeq ?? Infinity) > resumedSeq) continue;
-        requests.close(request);
-        holding.add({ kind: "resumed", name: request.key, data: null });
-      }
-    },
-    wants: () => [...requests.awaitedTopics()],
-  };
+  #abandonedChildren(): Set<RunId> {
+    return (this.#abandoned ??= abandonedChildren(this.#parts.history));
+  }
 }
 
 /** The `seq` with which the run's present life began; 0: it was never redriven. */

@@ -1,7 +1,7 @@
 import { attemptBegan, withoutOpenFailures } from "../core/earlier-attempts.ts";
 import type { RunEvent } from "../core/event.ts";
 import { inPlaceOf, meaningOf, requestId } from "../core/fact.ts";
-import { createSeqHeap, type SeqHeap } from "./seq-heap.ts";
+import { SeqHeap } from "./seq-heap.ts";
 
 /**
  * Which recorded fact the code gets next. Facts are delivered one at a time, in `seq` order among those asked for;
@@ -137,7 +137,7 @@ class RunDelivery implements Delivery {
   }
 
   #give(event: RunEvent): void {
-    this.#askedFor ??= createSeqHeap();
+    this.#askedFor ??= new SeqHeap();
     this.#askedFor.add(event);
   }
 

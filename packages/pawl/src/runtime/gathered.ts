@@ -101,7 +101,9 @@ export class GatheredFacts {
   }
 
   #push(gathered: Gathered): void {
-    this.#waiting.push(gathered);
+    // Most come alone, and a list that grows makes room for many.
+    if (this.#waiting.length === 0) this.#waiting = [gathered];
+    else this.#waiting.push(gathered);
     this.#bytes += gathered.size;
   }
 }

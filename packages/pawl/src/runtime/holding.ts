@@ -152,7 +152,7 @@ class RunHolding implements Holding {
   #lease: Lease;
   readonly #gathered = new GatheredFacts();
   /** Facts that came into the history in a transaction of the user's, and that nobody has been told of yet. */
-  #arrived: RunEvent[] = [];
+  #arrived: readonly RunEvent[] = none;
   #lastSeq: number;
   #heldSince: number;
   #bytes: number;
@@ -161,9 +161,6 @@ class RunHolding implements Holding {
   #isDropped = false;
   #isLeaving = false;
   #streams: StreamWrites | null = null;
-  /** Made once: there is a record for every step. */
-  #recorded: ((written: Written<RecordAnswer>) => Promise<readonly RunEvent[]> | readonly RunEvent[]) | null =
-    null;
   /** Why nothing can be written to streams any more. */
   #over: (() => PawlError) | null = null;
 
@@ -220,8 +217,7 @@ class RunHolding implements Holding {
 
   record(): Promise<readonly RunEvent[]> {
     if (this.#arrived.length > 0 && !this.#gathered.hasAny()) return Promise.resolve(this.#takeArrived());
-    this.#recorded ??= (written) => (written.isRepeated ? this.#reload(written) : this.#absorb(written));
-    return this.#write("record", sendRecord).then(this.#recorded);
+    return this.#write("record", sendRecord, eventsOf);
   }
 
   async park(terms: ParkTerms): Promise<{ answer: ParkAnswer; events: readonly RunEvent[] | null }> {
@@ -232,13 +228,12 @@ class RunHolding implements Holding {
       if (answer.outcome === "parked") this.#report?.parked(terms, answer);
     };
     this.#isLeaving = true;
-    const written = await this.#write("park", send, tell, terms.delayMs);
+    const written = await this.#write("park", send, itself, tell, terms.delayMs);
     this.#isLeaving = false;
     if (written.answer.outcome === "parked") this.#letGo();
     // A run that is parked is no longer ours: nothing is asked about it.
-    if (!written.isRepeated) return { answer: written.answer, events: this.#absorb(written) };
-    const events = written.answer.outcome === "parked" ? null : await this.#reload(written);
-    return { answer: written.answer, events };
+    const isUnknown = written.isRepeated && written.answer.outcome === "parked";
+    return { answer: written.answer, events: isUnknown ? null : await this.eventsOf(written) };
   }
 
   renew(again: ClaimedRun): boolean {
@@ -271,6 +266,7 @@ class RunHolding implements Holding {
           ...(next !== null && { next }),
         });
       },
+      itself,
       report && (() => report.ended(end)),
     );
     this.#letGo();
@@ -377,7 +373,7 @@ class RunHolding implements Holding {
       arrived: (recorded) => {
         hasArrived = true;
         this.#report?.recorded([{ event, tookMs }], null);
-        this.#arrived.push(recorded);
+        this.#arrived = [...this.#arrived, recorded];
         this.#bytes += bytesOfFact + sizeOf(recorded.data);
       },
       ended: (isTaken) => {
@@ -425,22 +421,19 @@ class RunHolding implements Holding {
   /** Calls until the store answers: every call is safe to repeat. `answered` hears of it though the run is dropped by then. */
   async #persist<A>(call: () => Promise<A>, answered?: (answer: A) => void): Promise<A> {
     this.assertHeld();
+    let answer: A;
     try {
-      const answer = await call();
-      answered?.(answer);
-      this.assertHeld();
-      return answer;
+      answer = await call();
     } catch (error) {
-      return this.#callAgain(error, call, answered);
+      answer = await this.#callAgain(error, call);
     }
+    answered?.(answer);
+    this.assertHeld();
+    return answer;
   }
 
   /** The call has failed with this error: what the store said, or that it said nothing. */
-  async #callAgain<A>(
-    failure: unknown,
-    call: () => Promise<A>,
-    answered: ((answer: A) => void) | undefined,
-  ): Promise<A> {
+  async #callAgain<A>(failure: unknown, call: () => Promise<A>): Promise<A> {
     let error = failure;
     for (let failures = 1; ; failures++) {
       if (PawlError.is(error, "LEASE_LOST")) this.#isDropped = true;
@@ -454,10 +447,7 @@ class RunHolding implements Holding {
       await delay(timers, backOffMs(failures, random, firstPauseMs, longestPauseMs));
       this.assertHeld();
       try {
-        const answer = await call();
-        answered?.(answer);
-        this.assertHeld();
-        return answer;
+        return await call();
       } catch (again) {
         error = again;
       }
@@ -465,50 +455,49 @@ class RunHolding implements Holding {
   }
 
   /**
-   * Sends the oldest facts that have gathered. What comes in meanwhile waits for the next write. One async function, with few
-   * others around it: of every run that is in flight, all that wait for its write are kept.
+   * Sends the oldest facts that have gathered. What comes in meanwhile waits for the next write. One async function that makes no
+   * others, and few around it: of every run that is in flight, all that wait for its write are kept.
    * @param patches written alone, in a turn that was taken before
    */
-  async #write<A>(
+  async #write<A, R>(
     at: WriteKind,
     send: Send<A>,
+    finish: Finish<A, R>,
     tell?: (answer: A) => void,
     nextDelayMs: number | null = null,
     patches?: readonly Gathered[],
-  ): Promise<Written<A>> {
+  ): Promise<R> {
     if (patches === undefined && !this.#turns.takeNow()) await this.#turns.take();
     try {
       const taken = patches ?? this.#gathered.take(at);
-      const { events, children, writings } = this.#number(taken);
-      const lease = this.#lease;
-      const recording: Recording =
-        writings === none
-          ? { lease, events, children }
-          : { lease, events, children, written: await this.#place(writings) };
+      const recording = this.#number(taken);
+      if (recording.writings !== none) recording.written = await this.#place(recording.writings);
       this.#probe(points[at].before);
-      const report = this.#report;
-      const answered =
-        report &&
-        ((answer: A): void => {
-          report.recorded(measuredFacts(taken, events), nextDelayMs);
-          tell?.(answer);
-        });
       let answer: A;
       let isRepeated = false;
       try {
         answer = await send(this.#parts.store, recording);
-        answered?.(answer);
-        this.assertHeld();
       } catch (error) {
-        answer = await this.#callAgain(error, () => send(this.#parts.store, recording), answered);
+        answer = await this.#sendAgain(error, send, recording);
         isRepeated = true;
       }
-      for (const { settle } of writings) settle(null);
+      if (this.#report !== undefined) {
+        this.#report.recorded(measuredFacts(taken, recording.events), nextDelayMs);
+        tell?.(answer);
+      }
+      this.assertHeld();
+      for (const { settle } of recording.writings) settle(null);
       this.#probe(points[at].after);
-      return { answer, isRepeated, sent: events, arrived: this.#takeArrived() };
+      const written = { answer, isRepeated, sent: recording.events, arrived: this.#takeArrived() };
+      const finished = finish(written, this);
+      return finished instanceof Promise ? await finished : finished;
     } finally {
       if (patches === undefined) this.#turns.end();
     }
+  }
+
+  #sendAgain<A>(failure: unknown, send: Send<A>, recording: Recording): Promise<A> {
+    return this.#callAgain(failure, () => send(this.#parts.store, recording));
   }
 
   /** Facts are numbered when they are written: one whose transaction rolls back leaves no gap. */
@@ -525,10 +514,14 @@ class RunHolding implements Holding {
       events[count++] = numbered(fact, this.#lastSeq);
     }
     events.length = count;
-    if (!hasMore) return { events, children: none, writings: none };
-    const children = taken.flatMap(({ child }) => child ?? []);
+    const numberedFacts: Numbered = { lease: this.#lease, events, children: none, writings: none };
+    if (!hasMore) return numberedFacts;
     const writings = taken.flatMap(({ writing }) => writing ?? []);
-    return { events, children, writings: writings.length === 0 ? none : writings };
+    return {
+      ...numberedFacts,
+      children: taken.flatMap(({ child }) => child ?? []),
+      writings: writings.length === 0 ? none : writings,
+    };
   }
 
   async #place(writings: readonly GatheredWriting[]): Promise<readonly NewStreamItem[]> {
@@ -544,14 +537,13 @@ class RunHolding implements Holding {
   async #recordPatches(): Promise<void> {
     const patches = this.#gathered.takePatches();
     if (patches.length === 0) return;
-    const written = await this.#write("record", sendRecord, undefined, null, patches);
-    this.#arrived = [...(written.isRepeated ? await this.#reload(written) : this.#absorb(written))];
+    this.#arrived = await this.#write("record", sendRecord, eventsOf, undefined, null, patches);
   }
 
   #takeArrived(): readonly RunEvent[] {
     const taken = this.#arrived;
     if (taken.length === 0) return none;
-    this.#arrived = [];
+    this.#arrived = none;
     return taken;
   }
 
@@ -560,7 +552,10 @@ class RunHolding implements Holding {
     this.#isTold ||= told;
   }
 
-  #absorb({ answer, sent, arrived }: Written<RecordAnswer>): readonly RunEvent[] {
+  /** What was written, as it is in the history now. */
+  eventsOf(written: Written<RecordAnswer>): readonly RunEvent[] | Promise<readonly RunEvent[]> {
+    const { answer, sent, arrived, isRepeated } = written;
+    if (isRepeated) return this.#reload(written);
     this.#learn(answer);
     const recorded = sent.map((event) => asRecorded(event, answer));
     return arrived.length === 0 ? recorded : [...arrived, ...recorded];
@@ -604,7 +599,15 @@ class RunHolding implements Holding {
 type WriteKind = "record" | "park" | "end";
 type Send<A> = (store: Store, recording: Recording) => Promise<A>;
 
+/** Makes something of what was written. */
+type Finish<A, R> = (written: Written<A>, holding: RunHolding) => R | Promise<R>;
+
 const sendRecord: Send<RecordAnswer> = (store, recording) => store.record(recording);
+const eventsOf: Finish<RecordAnswer, readonly RunEvent[]> = (written, holding) => holding.eventsOf(written);
+
+function itself<A>(written: Written<A>): Written<A> {
+  return written;
+}
 
 const points = {
   record: { before: "record.before", after: "record.after" },
@@ -615,10 +618,10 @@ const points = {
 const none: readonly never[] = [];
 
 /** One write: the facts have their numbers. */
-interface Numbered {
-  readonly events: readonly NewEvent[];
-  readonly children: readonly NewRun[];
+interface Numbered extends Recording {
+  /** Those that are still without their places, as `written` has them then. */
   readonly writings: readonly GatheredWriting[];
+  written?: readonly NewStreamItem[];
 }
 
 /** Written out, so that all have one shape: whoever reads them is as fast for one kind as for all. */

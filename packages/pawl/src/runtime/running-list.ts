@@ -32,7 +32,9 @@ export class RunningList<Item extends Listed> {
   enter(item: Item): void {
     item.place = this.#items.length;
     item.order = this.#entered++;
-    this.#items.push(item);
+    // Most run alone, and a list that grows makes room for many.
+    if (this.#items.length === 0) this.#items = [item];
+    else this.#items.push(item);
   }
 
   leave(item: Item): void {

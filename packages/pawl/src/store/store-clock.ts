@@ -5,6 +5,8 @@ import type { Store } from "./store.ts";
 export interface StoreClock extends Clock {
   /** Asks the store for its time, or this way if one is given, unless it was heard not long ago. */
   learn(askNow?: () => Promise<number>): Promise<void>;
+  /** Nothing need be learned. */
+  isKnown(): boolean;
   /** The store answered that it was `storeNow`, to a call made at `sentAt` by the process's clock. */
   heard(storeNow: number, sentAt: number): void;
 }
@@ -22,6 +24,7 @@ export function createStoreClock(clock: Clock, store: Store): StoreClock {
     heardAt = clock.now();
     offsetMs = storeNow - (sentAt + heardAt) / 2;
   };
+  const isKnown = (): boolean => clock.now() - heardAt < keptMs;
   const ask = async (askNow: () => Promise<number>): Promise<void> => {
     const sentAt = clock.now();
     heard(await askNow(), sentAt);
@@ -30,8 +33,9 @@ export function createStoreClock(clock: Clock, store: Store): StoreClock {
   return {
     now: () => clock.now() + offsetMs,
     heard,
+    isKnown,
     async learn(askNow) {
-      if (clock.now() - heardAt < keptMs) return;
+      if (isKnown()) return;
       // Not shared: whoever asks in a transaction may hold the connection that the others wait for.
       if (askNow !== undefined) return ask(askNow);
       learning ??= ask(() => store.now()).finally(() => {
