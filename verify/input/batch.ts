@@ -54,11 +54,13 @@ export async function runBatch(seed: string, url: string): Promise<BatchReport> 
   const work = async (): Promise<void> => {
     for (let call = queue.pop(); call !== undefined; call = queue.pop()) {
       const outcome = await outcomeInTime(call, field);
-      // Those that follow would hardly fare better.
-      if (outcome === noEnd) queue.length = 0;
       const key = `${call.kind}, ${isFine(outcome) ? outcome : "wrong"}`;
       tally.set(key, (tally.get(key) ?? 0) + 1);
-      if (!isFine(outcome)) await reportCall(call, outcome, field, verdict.report);
+      if (outcome === noEnd) {
+        verdict.report("I17", outcome, call.label);
+        // Those that follow would hardly fare better.
+        queue.length = 0;
+      } else if (!isFine(outcome)) await reportCall(call, outcome, field, verdict.report);
     }
   };
   await Promise.all(Array.from({ length: callsAtOnce }, work));
