@@ -116,7 +116,12 @@ async function driveBatch(store: PostgresStore, workerId: string, size: number):
     suspects: false,
     begin: true,
   });
-  const leases: readonly Lease[] = runs.map(({ runId, epoch }) => ({ runId, epoch, workerId }));
+  const leases: readonly Lease[] = runs.map(({ runId, epoch, server }) => ({
+    runId,
+    epoch,
+    workerId,
+    server,
+  }));
   for (let seq = 1; seq <= 3; seq++) {
     const step: NewEvent = {
       seq,

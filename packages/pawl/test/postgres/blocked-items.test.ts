@@ -69,7 +69,7 @@ async function hold(count: number): Promise<readonly Lease[]> {
     suspects: false,
     begin: true,
   });
-  return runs.map(({ runId, epoch }) => ({ runId, epoch, workerId }));
+  return runs.map(({ runId, epoch, server }) => ({ runId, epoch, workerId, server }));
 }
 
 function signalTo(runId: string, idempotencyKey: string | null = null): NewMessage {

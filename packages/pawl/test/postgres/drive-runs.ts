@@ -33,8 +33,8 @@ export async function driveRuns(store: Store, { runs, inFlight, steps }: Drive):
     await store.createRuns([{ ...plainRun, id: ids.next(), workflow, version, queue, input }]);
   }
 
-  async function execute({ runId, epoch }: ClaimedRun): Promise<void> {
-    const lease = { runId, epoch, workerId };
+  async function execute({ runId, epoch, server }: ClaimedRun): Promise<void> {
+    const lease = { runId, epoch, workerId, server };
     for (let seq = 1; seq <= steps; seq++) {
       const step: NewEvent = {
         seq,

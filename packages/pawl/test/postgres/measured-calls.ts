@@ -151,7 +151,7 @@ async function held(
     suspects: false,
     begin: true,
   });
-  return claim.runs.map(({ runId, epoch }) => ({ runId, epoch, workerId }));
+  return claim.runs.map(({ runId, epoch, server }) => ({ runId, epoch, workerId, server }));
 }
 
 function parking(lease: Lease, more: Partial<Parking> = {}): Parking {
@@ -258,7 +258,7 @@ export const measuredCalls = {
       transition: beginRuns,
       values: leaseValues(
         0,
-        runs.map(({ runId, epoch }) => ({ runId, epoch, workerId })),
+        runs.map(({ runId, epoch, server }) => ({ runId, epoch, workerId, server })),
       ),
     };
   },

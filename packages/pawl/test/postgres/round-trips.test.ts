@@ -54,7 +54,7 @@ async function hold(count = 1, more: Partial<NewRun> = {}): Promise<readonly Lea
     suspects: false,
     begin: true,
   });
-  return runs.map(({ runId, epoch }) => ({ runId, epoch, workerId }));
+  return runs.map(({ runId, epoch, server }) => ({ runId, epoch, workerId, server }));
 }
 
 async function holdOne(more: Partial<NewRun> = {}): Promise<Lease> {
