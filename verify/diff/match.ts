@@ -85,12 +85,32 @@ export class Match {
       apply(harness, operation),
     ]);
     const state = await this.#read();
-    const looks = this.#done.length % lookEvery === 0;
+    const looks = this.#done.length % lookEvery === 0 || ordersOf(operation).length > 0;
     const snapshot = looks ? await harness.snapshot() : state.snapshot;
     const outcome = { answers: [answers], snapshot };
     const allowed = { answers: [expected], snapshot: state.snapshot };
-    const difference = isEqual(outcome, allowed) ? null : describeDifferences(outcome, [allowed]);
-    return { difference, answers: [answers], state };
+    if (isEqual(outcome, allowed)) return { difference: null, answers: [answers], state };
+    return (
+      (await this.#findOrder(operation, outcome)) ?? {
+        difference: describeDifferences(outcome, [allowed]),
+        answers: [answers],
+        state,
+      }
+    );
+  }
+
+  /** Calls that are made at once may be carried out in any order. */
+  async #findOrder(operation: Operation, outcome: Outcome): Promise<Played | null> {
+    for (const { ordered, places } of ordersOf(operation)) {
+      this.#done.pop();
+      const serial = await this.#inTurn([ordered], [ordered]);
+      this.#done.push(operation);
+      const answers = places.map((place) => serial.answers[0]?.[place]);
+      if (!isEqual(outcome, { answers: [answers], snapshot: serial.snapshot })) continue;
+      this.#done.pop();
+      return this.#follow(serial, outcome.answers);
+    }
+    return null;
   }
 
   async #playBoth(turn: readonly [Operation, Operation]): Promise<Played> {
@@ -172,6 +192,34 @@ export class Match {
   async #read(): Promise<State> {
     return { now: await this.#memory.store.now(), snapshot: await this.#memory.snapshot() };
   }
+}
+
+interface Ordered {
+  readonly ordered: Operation;
+  /** Where each of the original's calls stands in it. */
+  readonly places: readonly number[];
+}
+
+/**
+ * The other orders of calls that are made at once and of which one may change what another finds: a child that is cancelled before it has
+ * begun wakes its parent, which may be told something, too.
+ */
+function ordersOf(operation: Operation): readonly Ordered[] {
+  if (operation.kind !== "tell" || operation.calls.length < 2) return [];
+  const { kind, calls } = operation;
+  const [, ...others] = permutations(calls.map((_, index) => index));
+  return others.map((order) => ({
+    ordered: { kind, calls: order.map((index) => calls[index]!) },
+    places: calls.map((_, index) => order.indexOf(index)),
+  }));
+}
+
+/** The first is as given. */
+function permutations(items: readonly number[]): readonly (readonly number[])[] {
+  if (items.length < 2) return [items];
+  return items.flatMap((item, index) =>
+    permutations([...items.slice(0, index), ...items.slice(index + 1)]).map((rest) => [item, ...rest]),
+  );
 }
 
 function isEqual(one: Outcome, other: Outcome): boolean {

@@ -25,13 +25,16 @@ begin
   if v_held.runs = p_runs and v_epochs = p_epochs and (p_known is null or p_servers = array[{schema}.server_v1()]) then
     return v_held;
   end if;
+  -- A run that is named twice is held only if it is so by both.
   v_held.runs := array(
     select h.run_id
-      from (select i.run_id, coalesce(i.known, p_known[1], 0) as known
+      from (select i.run_id, coalesce(i.known, p_known[1], 0) as known, l.epoch = i.epoch as is_held
               from unnest(p_runs, p_epochs, p_known) i (run_id, epoch, known)
-             where (i.run_id, i.epoch) in (select l.run_id, l.epoch from unnest(v_held.runs, v_epochs) l (run_id, epoch))) h
-     where h.known = 0
-        or exists (select 1 from {schema}.event e where e.shard = p_shard and e.run_id = h.run_id and e.seq = h.known offset 0));
+              left join unnest(v_held.runs, v_epochs) l (run_id, epoch) on l.run_id = i.run_id) h
+     group by h.run_id
+    having coalesce(bool_and(h.is_held), false)
+       and bool_and(h.known = 0 or exists (select 1 from {schema}.event e
+                                            where e.shard = p_shard and e.run_id = h.run_id and e.seq = h.known offset 0)));
   v_held.told := (select array_agg(t) from unnest(v_held.told) t where t = any (v_held.runs));
   return v_held;
 end

@@ -3,7 +3,7 @@
 -- Stores messages and wakes the runs that want them. Answers 'accepted', 'duplicate', 'ended' or 'missing' for each.
 -- A message whose id is there already was accepted by an earlier try of this call.
 -- Locks: run rows of the runs told and of their parents (a cancel, this one or one already there, may end a run at
--- once, which tells its parent), then their lease rows, each in id order: what is being completed has ended by the time it is looked at.
+-- once, which tells its parent), in id order; then the lease rows of the runs told, for one that is being completed has no other lock.
 -- Waits for an idempotency key that another open transaction is inserting. Index: run_pkey, inbox_pkey, inbox_idempotency.
 create function {schema}.tell_runs_v1(
   p_shard smallint, p_ids uuid[], p_runs uuid[], p_topics text[], p_data text[], p_notes text[], p_keys text[])
@@ -24,9 +24,6 @@ begin
   perform 1 from (select 1 from {schema}.run r
                    where r.shard = p_shard and r.id = any (v_locked)
                    order by r.id for no key update) r;
-  perform 1 from (select 1 from {schema}.lease l
-                   where l.shard = p_shard and l.run_id = any (v_locked)
-                   order by l.run_id for update) l;
   v_now := {clock};
 
   with stored as (
@@ -44,6 +41,26 @@ begin
     returning id
   )
   select array_agg(s.id) into v_stored from stored s;
+
+  -- What was being completed when it was looked at has ended once its lease can be had, and has not seen the message.
+  if v_stored is not null then
+    perform 1 from (select 1 from {schema}.lease l
+                     where l.shard = p_shard and l.run_id = any (p_runs)
+                     order by l.run_id for update) l;
+    with void as materialized (
+      select i.place
+        from unnest(p_runs, p_ids) m (run_id, id)
+       cross join lateral (
+         select i.ctid as place
+           from {schema}.inbox i
+          where i.shard = p_shard and i.run_id = m.run_id and i.id = m.id
+         offset 0) i
+       where {schema}.end_status_v1(p_shard, m.run_id) is not null and m.id = any (v_stored)
+    ), gone as (
+      delete from {schema}.inbox i using void v where i.ctid = v.place returning i.id
+    )
+    select array(select s from unnest(v_stored) s except select g.id from gone g) into v_stored;
+  end if;
 
   return query
   select m.id,

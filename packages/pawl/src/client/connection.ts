@@ -21,7 +21,7 @@ export interface ClientDeps extends LoopSeams {
   readonly ids: Ids;
   /** Default: without a codec, up to 1 MiB. */
   readonly payloads?: Payloads;
-  /** Awaited before every call to the store. Default: nothing is. */
+  /** Awaited before the first call to the store, until it has succeeded. Default: nothing is. */
   readonly ready?: () => Promise<void>;
   /** Is told what happens. Default: nobody is. */
   readonly emit?: Emit | undefined;
@@ -78,7 +78,7 @@ export function createConnection(deps: ClientDeps): Connection {
   };
 
   const outside: Place = {
-    learn: () => (isReady && storeClock.isKnown() ? nothing : call(() => storeClock.learn())),
+    learn: () => (isReady && !isClosed && storeClock.isKnown() ? nothing : call(() => storeClock.learn())),
     createRuns: (runs) => call(() => store.createRuns(runs)),
     tell: (message) => call(() => store.tell(message)),
     signalOrStart: (asked) => call(() => store.signalOrStart(asked)),

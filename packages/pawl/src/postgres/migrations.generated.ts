@@ -1376,13 +1376,16 @@ begin
   if v_held.runs = p_runs and v_epochs = p_epochs and (p_known is null or p_servers = array[{schema}.server_v1()]) then
     return v_held;
   end if;
+  -- A run that is named twice is held only if it is so by both.
   v_held.runs := array(
     select h.run_id
-      from (select i.run_id, coalesce(i.known, p_known[1], 0) as known
+      from (select i.run_id, coalesce(i.known, p_known[1], 0) as known, l.epoch = i.epoch as is_held
               from unnest(p_runs, p_epochs, p_known) i (run_id, epoch, known)
-             where (i.run_id, i.epoch) in (select l.run_id, l.epoch from unnest(v_held.runs, v_epochs) l (run_id, epoch))) h
-     where h.known = 0
-        or exists (select 1 from {schema}.event e where e.shard = p_shard and e.run_id = h.run_id and e.seq = h.known offset 0));
+              left join unnest(v_held.runs, v_epochs) l (run_id, epoch) on l.run_id = i.run_id) h
+     group by h.run_id
+    having coalesce(bool_and(h.is_held), false)
+       and bool_and(h.known = 0 or exists (select 1 from {schema}.event e
+                                            where e.shard = p_shard and e.run_id = h.run_id and e.seq = h.known offset 0)));
   v_held.told := (select array_agg(t) from unnest(v_held.told) t where t = any (v_held.runs));
   return v_held;
 end
@@ -2009,7 +2012,7 @@ $$;
 -- Stores messages and wakes the runs that want them. Answers 'accepted', 'duplicate', 'ended' or 'missing' for each.
 -- A message whose id is there already was accepted by an earlier try of this call.
 -- Locks: run rows of the runs told and of their parents (a cancel, this one or one already there, may end a run at
--- once, which tells its parent), then their lease rows, each in id order: what is being completed has ended by the time it is looked at.
+-- once, which tells its parent), in id order; then the lease rows of the runs told, for one that is being completed has no other lock.
 -- Waits for an idempotency key that another open transaction is inserting. Index: run_pkey, inbox_pkey, inbox_idempotency.
 create function {schema}.tell_runs_v1(
   p_shard smallint, p_ids uuid[], p_runs uuid[], p_topics text[], p_data text[], p_notes text[], p_keys text[])
@@ -2030,9 +2033,6 @@ begin
   perform 1 from (select 1 from {schema}.run r
                    where r.shard = p_shard and r.id = any (v_locked)
                    order by r.id for no key update) r;
-  perform 1 from (select 1 from {schema}.lease l
-                   where l.shard = p_shard and l.run_id = any (v_locked)
-                   order by l.run_id for update) l;
   v_now := {clock};
 
   with stored as (
@@ -2050,6 +2050,26 @@ begin
     returning id
   )
   select array_agg(s.id) into v_stored from stored s;
+
+  -- What was being completed when it was looked at has ended once its lease can be had, and has not seen the message.
+  if v_stored is not null then
+    perform 1 from (select 1 from {schema}.lease l
+                     where l.shard = p_shard and l.run_id = any (p_runs)
+                     order by l.run_id for update) l;
+    with void as materialized (
+      select i.place
+        from unnest(p_runs, p_ids) m (run_id, id)
+       cross join lateral (
+         select i.ctid as place
+           from {schema}.inbox i
+          where i.shard = p_shard and i.run_id = m.run_id and i.id = m.id
+         offset 0) i
+       where {schema}.end_status_v1(p_shard, m.run_id) is not null and m.id = any (v_stored)
+    ), gone as (
+      delete from {schema}.inbox i using void v where i.ctid = v.place returning i.id
+    )
+    select array(select s from unnest(v_stored) s except select g.id from gone g) into v_stored;
+  end if;
 
   return query
   select m.id,

@@ -149,6 +149,17 @@ export function describeFencing(test: StoreTest): void {
       });
     }
 
+    test("a run that a call names twice is lost if it is so by one of them", async ({ world }) => {
+      const lease = await world.startHeld();
+      await world.record(lease, [step(1)]);
+      const results = await Promise.allSettled([
+        world.record(elsewhere(lease), []),
+        world.record(elsewhere(lease), [step(3)]),
+      ]);
+      expect(results[1].status).toBe("rejected");
+      expect(await world.history(lease.runId)).toHaveLength(1);
+    });
+
     test("others of the same call are written, also those that have all", async ({ world }) => {
       const [short, whole] = [await world.startHeld(), await world.startHeld()];
       for (const lease of [short, whole]) await world.record(lease, [step(1)]);
