@@ -331,7 +331,8 @@ begin
        and (k.run_id = any (v_skip)) is true
        and not exists (select 1 from {schema}.run r where r.shard = p_shard and r.id = k.run_id offset 0);
     return query
-    select n.id, case when a.outcome = 'conflict' then 'conflict' else 'withheld' end, coalesce(a.owner, n.id)
+    select n.id, case when a.outcome = 'conflict' then 'conflict' else 'withheld' end,
+           case when a.outcome <> 'created' then a.owner else n.id end
       from json_to_recordset(p_runs) as n (id uuid)
       left join json_to_recordset(v_answers) a (id uuid, owner uuid, outcome text) on a.id = n.id;
     return;

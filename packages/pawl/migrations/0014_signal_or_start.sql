@@ -54,11 +54,17 @@ declare
   v_owner uuid;
   v_told text;
 begin
-  select f.outcome, f.owner_id into v_outcome, v_owner from {schema}.find_or_start_v1(p_shard, p_run, p_bound_to) f;
-  if v_outcome in ('created', 'found') then
-    select t.outcome into v_told
-      from {schema}.tell_runs_v1(p_shard, array[p_id], array[v_owner], array[p_topic], array[p_data], array[p_notes], array[p_key]) t;
-  end if;
+  loop
+    v_told := null;
+    select f.outcome, f.owner_id into v_outcome, v_owner from {schema}.find_or_start_v1(p_shard, p_run, p_bound_to) f;
+    if v_outcome in ('created', 'found') then
+      select t.outcome into v_told
+        from {schema}.tell_runs_v1(p_shard, array[p_id], array[v_owner], array[p_topic], array[p_data], array[p_notes], array[p_key]) t;
+    end if;
+    -- While we waited for it, it may have passed its key on to the run that it went on as.
+    exit when v_told is distinct from 'ended'
+           or exists (select 1 from {schema}.key k where k.shard = p_shard and k.key = p_run ->> 'key' and (k.run_id = v_owner) is true);
+  end loop;
   return query select v_outcome, v_owner, v_told;
 end
 $$;

@@ -4250,11 +4250,17 @@ declare
   v_owner uuid;
   v_told text;
 begin
-  select f.outcome, f.owner_id into v_outcome, v_owner from "pawl".find_or_start_v1(p_shard, p_run, p_bound_to) f;
-  if v_outcome in ('created', 'found') then
-    select t.outcome into v_told
-      from "pawl".tell_runs_v1(p_shard, array[p_id], array[v_owner], array[p_topic], array[p_data], array[p_notes], array[p_key]) t;
-  end if;
+  loop
+    v_told := null;
+    select f.outcome, f.owner_id into v_outcome, v_owner from "pawl".find_or_start_v1(p_shard, p_run, p_bound_to) f;
+    if v_outcome in ('created', 'found') then
+      select t.outcome into v_told
+        from "pawl".tell_runs_v1(p_shard, array[p_id], array[v_owner], array[p_topic], array[p_data], array[p_notes], array[p_key]) t;
+    end if;
+    -- While we waited for it, it may have passed its key on to the run that it went on as.
+    exit when v_told is distinct from 'ended'
+           or exists (select 1 from "pawl".key k where k.shard = p_shard and k.key = p_run ->> 'key' and (k.run_id = v_owner) is true);
+  end loop;
   return query select v_outcome, v_owner, v_told;
 end
 $function$;
@@ -4345,7 +4351,8 @@ begin
        and (k.run_id = any (v_skip)) is true
        and not exists (select 1 from "pawl".run r where r.shard = p_shard and r.id = k.run_id offset 0);
     return query
-    select n.id, case when a.outcome = 'conflict' then 'conflict' else 'withheld' end, coalesce(a.owner, n.id)
+    select n.id, case when a.outcome = 'conflict' then 'conflict' else 'withheld' end,
+           case when a.outcome <> 'created' then a.owner else n.id end
       from json_to_recordset(p_runs) as n (id uuid)
       left join json_to_recordset(v_answers) a (id uuid, owner uuid, outcome text) on a.id = n.id;
     return;

@@ -62,7 +62,7 @@ export type UpdateArguments<Payload> = undefined extends Payload
   ? [payload?: Payload, options?: UpdateOptions]
   : [payload: Payload, options?: UpdateOptions];
 
-/** A run as its caller sees it. */
+/** A run as its caller sees it. Call its methods on it: taken from it, as by `const { result } = run`, they do not know their run. */
 export interface RunHandle<
   Output = unknown,
   Signals extends SignalSchemas = SignalSchemas,
