@@ -6,7 +6,7 @@ import { createIds } from "../../src/core/ids.ts";
 import { createPostgresStore, type PostgresStore } from "../../src/postgres/postgres-store.ts";
 import { bindSchema, databaseClock, schemaName } from "../../src/postgres/schema-name.ts";
 import { endRuns, endValues } from "../../src/postgres/transitions/end-runs.ts";
-import type { Lease, NewEvent } from "../../src/store/lease.ts";
+import type { Ending, Lease, NewEvent } from "../../src/store/lease.ts";
 import type { NewMessage } from "../../src/store/message.ts";
 import { plainRun, type NewRun } from "../../src/store/run-record.ts";
 import { systemRandom } from "../../src/system/system-random.ts";
@@ -49,9 +49,9 @@ async function start(count: number): Promise<readonly string[]> {
   return runs.map(({ id }) => id);
 }
 
-async function hold(count: number): Promise<readonly Lease[]> {
-  const workflow = ids.next();
-  await store.createRuns(Array.from({ length: count }, () => newRun({ workflow })));
+async function hold(count: number, more: Partial<NewRun> = {}): Promise<readonly Lease[]> {
+  const { workflow = ids.next() } = more;
+  await store.createRuns(Array.from({ length: count }, () => newRun({ ...more, workflow })));
   const workerId = ids.next();
   await store.registerWorker({
     id: workerId,
@@ -118,25 +118,35 @@ describe("a run whose key somebody else is inserting", () => {
 });
 
 describe("a run whose end is being committed", () => {
-  test("accepts no message any more", async () => {
-    const [lease] = await hold(1);
-    const completed = { seq: 1, kind: "completed", name: null, data: null } as const;
-    const ending = {
-      lease: lease!,
-      events: [completed],
-      children: [],
-      status: "completed",
-      output: null,
-    } as const;
+  const completed = { seq: 1, kind: "completed", name: null, data: null } as const;
+  const end = { events: [completed], children: [], status: "completed", output: null, error: null } as const;
+
+  /** Makes the call when the end is there and not committed, and commits it when the call has had to wait. */
+  async function whileEnding<A>(ending: Pick<Ending, "lease" | "next">, call: () => Promise<A>): Promise<A> {
     const client = await pool.connect();
     await client.query("begin");
     const sql = bindSchema(endRuns.text, schemaName("pawl"), databaseClock);
-    await client.query(sql, [...endValues(0, [{ ...ending, error: null, parentId: null }])]);
-    const told = store.tell(signalTo(lease!.runId));
+    await client.query(sql, [...endValues(0, [{ ...end, parentId: null, ...ending }])]);
+    const answer = call();
     await pause(100);
     await client.query("commit");
     client.release();
-    await expect(told).resolves.toBe("ended");
+    return answer;
+  }
+
+  test("accepts no message any more", async () => {
+    const [lease] = await hold(1);
+    const told = await whileEnding({ lease: lease! }, () => store.tell(signalTo(lease!.runId)));
+    expect(told).toBe("ended");
+  });
+
+  test("leaves a signal for its key to the run that it goes on as", async () => {
+    const run = { key: "of a chain", workflow: "chain" };
+    const [lease] = await hold(1, run);
+    const next = { id: ids.next(), version: 1, input: null, isRaw: false };
+    const asked = { run: newRun(run), message: signalTo(lease!.runId), boundTo: null };
+    const answer = await whileEnding({ lease: lease!, next }, () => store.signalOrStart(asked));
+    expect(answer).toEqual({ kind: "found", id: next.id, told: "accepted" });
   });
 });
 
