@@ -129,6 +129,7 @@ declare
   v_new integer;
   v_held uuid[];
 begin
+  -- `on conflict` writes a second WAL record for each: of many it is left to the index to say that one is there, as for facts.
   if cardinality(n_ids) >= 16 then
     begin
       insert into {schema}.run (shard, id, workflow, version, queue, priority, input, input_notes, created_at, depth)
@@ -193,7 +194,8 @@ end
 $$;
 
 -- Creates runs: p_runs, or, where that is null, plain ones, in the columns n_*. Answers as start_runs does, and last those that
--- p_holder now holds, with the time since when and the server; run_id null: all of them. It holds none where it could not claim them now, or has ended.
+-- p_holder now holds, with the time since when and the server; run_id null: all of them. It holds none where it could not claim them
+-- now, or has ended.
 -- Locks: as start_runs, and p_holder's row as claim_runs does.
 create function {schema}.create_runs_v1(
   p_shard smallint, p_runs json, p_keyed boolean, p_whole boolean, p_holder uuid, p_crash_limit smallint, p_lease_ms integer,

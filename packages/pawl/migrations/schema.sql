@@ -3255,6 +3255,7 @@ declare
   v_new integer;
   v_held uuid[];
 begin
+  -- `on conflict` writes a second WAL record for each: of many it is left to the index to say that one is there, as for facts.
   if cardinality(n_ids) >= 16 then
     begin
       insert into "pawl".run (shard, id, workflow, version, queue, priority, input, input_notes, created_at, depth)

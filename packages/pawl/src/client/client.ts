@@ -204,27 +204,29 @@ export function createClient(deps: ClientDeps): Client {
 
   const handleParts = { awaitResult, reading, telling, operating, updating, showing, streaming, retry, fork };
   /** The types are the caller's word: nothing can check at run time what a run will return. */
-  const handle = <Ref extends WorkflowRef>(runId: RunId, workflow?: Ref) => {
-    assertText(runId);
-    if (workflow !== undefined) assertWorkflow("handle", workflow);
-    return new UntypedHandle(runId, workflow, handleParts) as unknown as RunHandle<
+  const makeHandle = <Ref extends WorkflowRef>(runId: RunId, workflow?: Ref) =>
+    new UntypedHandle(runId, workflow, handleParts) as unknown as RunHandle<
       OutputOf<Ref>,
       SignalsOf<Ref>,
       PublishedOf<Ref>,
       UpdatesOf<Ref>
     >;
+  const handle = <Ref extends WorkflowRef>(runId: RunId, workflow?: Ref) => {
+    assertText(runId);
+    if (workflow !== undefined) assertWorkflow("handle", workflow);
+    return makeHandle(runId, workflow);
   };
 
   return {
     async start(workflow, ...[input, options]) {
-      return handle(await starting.start(workflow, input, options), workflow);
+      return makeHandle(await starting.start(workflow, input, options), workflow);
     },
     async startMany(workflow, items, options) {
       const runIds = await starting.startMany(workflow, items, options);
-      return runIds.map((runId) => handle(runId, workflow));
+      return runIds.map((runId) => makeHandle(runId, workflow));
     },
     async signalOrStart(workflow, options) {
-      return handle(await signalOrStart(workflow, options), workflow);
+      return makeHandle(await signalOrStart(workflow, options), workflow);
     },
     handle,
     get: (runId) => reading.get(runId),
@@ -245,7 +247,7 @@ export function createClient(deps: ClientDeps): Client {
     ...createByFilter(connection, reading.find, tell),
     retry,
     redrive: (runId) => retry(runId),
-    fork: async (runId, options) => handle(await fork(runId, options)),
+    fork: async (runId, options) => makeHandle(await fork(runId, options)),
     update: (runId, name, payload, options) => updating.update(runId, name, payload, options),
     stream: (runId, name, options) => streaming.read(runId, name, options),
     published: ((runId: RunId, key?: string) => showing.published(runId, key)) as Client["published"],

@@ -77,6 +77,8 @@ export function createConnection(deps: ClientDeps): Connection {
     });
   };
 
+  const open = (): Promise<void> => (isReady && !isClosed ? nothing : call(() => nothing));
+
   const outside: Place = {
     learn: () => (isReady && !isClosed && storeClock.isKnown() ? nothing : call(() => storeClock.learn())),
     createRuns: (runs) => call(() => store.createRuns(runs)),
@@ -91,7 +93,7 @@ export function createConnection(deps: ClientDeps): Connection {
     payloads,
     emit,
     call,
-    open: () => (isReady && !isClosed ? nothing : call(() => nothing)),
+    open,
     offerFor(run) {
       for (const taker of deps.takers ?? []) {
         const offer = taker.offer(run);
@@ -107,7 +109,7 @@ export function createConnection(deps: ClientDeps): Connection {
       const within = deps.within(tx);
       return {
         async learn() {
-          await call(() => nothing);
+          await open();
           await storeClock.learn(() => within.now());
         },
         createRuns: (runs) => within.createRuns(runs),

@@ -475,6 +475,7 @@ declare
   v_new integer;
   v_held uuid[];
 begin
+  -- \`on conflict\` writes a second WAL record for each: of many it is left to the index to say that one is there, as for facts.
   if cardinality(n_ids) >= 16 then
     begin
       insert into {schema}.run (shard, id, workflow, version, queue, priority, input, input_notes, created_at, depth)
@@ -539,7 +540,8 @@ end
 $$;
 
 -- Creates runs: p_runs, or, where that is null, plain ones, in the columns n_*. Answers as start_runs does, and last those that
--- p_holder now holds, with the time since when and the server; run_id null: all of them. It holds none where it could not claim them now, or has ended.
+-- p_holder now holds, with the time since when and the server; run_id null: all of them. It holds none where it could not claim them
+-- now, or has ended.
 -- Locks: as start_runs, and p_holder's row as claim_runs does.
 create function {schema}.create_runs_v1(
   p_shard smallint, p_runs json, p_keyed boolean, p_whole boolean, p_holder uuid, p_crash_limit smallint, p_lease_ms integer,
@@ -1520,7 +1522,8 @@ $$;
 -- something, and one a timer set here with its due time.
 -- Locks: lease rows, in id order. Index: lease_pkey, event_pkey.
 create function {schema}.record_events_v1(
-  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_known integer[], p_servers float8[], p_children json, p_written json,
+  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_known integer[], p_servers float8[],
+  p_children json, p_written json,
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
   e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
 returns table (run_id uuid, told boolean, seq integer, due_ms float8, now_ms float8)
@@ -1643,7 +1646,8 @@ $$;
 -- Answers one row a held run (outcome), one a timer set (seq, due_ms), and with 'told' one an unread message.
 -- Locks: run rows, then lease rows, each in id order. Index: run_pkey, lease_pkey, inbox_unread.
 create function {schema}.park_runs_v1(
-  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_known integer[], p_servers float8[], p_looks integer[], p_last_seqs integer[],
+  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_known integer[], p_servers float8[],
+  p_looks integer[], p_last_seqs integer[],
   p_reasons text[], p_due_ms float8[], p_delay_ms float8[], p_wants text[], p_failed boolean[], p_children json, p_written json,
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
   e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
@@ -1798,7 +1802,8 @@ $$;
 -- lease rows of all of them; then those of these runs, each in id order.
 -- Index: run_pkey, run_parent, lease_pkey, event_pkey.
 create function {schema}.end_runs_v1(
-  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_known integer[], p_servers float8[], p_statuses text[], p_errors text[], p_error_notes text[],
+  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_known integer[], p_servers float8[],
+  p_statuses text[], p_errors text[], p_error_notes text[],
   p_children json, p_written json, p_next json, p_parents uuid[],
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
   e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[], e_epochs integer[])

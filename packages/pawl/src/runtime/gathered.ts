@@ -1,3 +1,4 @@
+import { append } from "../core/append.ts";
 import type { PawlError } from "../core/error.ts";
 import { meaningOf } from "../core/fact.ts";
 import type { Payload } from "../core/json.ts";
@@ -101,9 +102,7 @@ export class GatheredFacts {
   }
 
   #push(gathered: Gathered): void {
-    // Most come alone, and a list that grows makes room for many.
-    if (this.#waiting.length === 0) this.#waiting = [gathered];
-    else this.#waiting.push(gathered);
+    this.#waiting = append(this.#waiting, gathered);
     this.#bytes += gathered.size;
   }
 }

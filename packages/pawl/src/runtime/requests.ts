@@ -1,3 +1,4 @@
+import { append } from "../core/append.ts";
 import { requestId, type FactMeaning } from "../core/fact.ts";
 import { updateName } from "../core/request-key.ts";
 import type { Topic } from "../store/message.ts";
@@ -54,7 +55,7 @@ class OpenRequests implements Requests {
 
   add(request: Request): void {
     this.#keep(request);
-    if (request.state === "held") this.#hold(request);
+    if (request.state === "held") this.#held = append(this.#held, request);
     if (request.family === "child") (this.#children ??= new Set()).add(request);
     if (request.family === "sleep" || request.family === "wait") (this.#timed ??= new Set()).add(request);
     if (request.family === "pause") (this.#pauses ??= new Set()).add(request);
@@ -114,12 +115,6 @@ class OpenRequests implements Requests {
     this.#forget(request);
     leaveBranch(request);
     if (this.#drop(request.id) && request.family === "update") this.#inBackground -= 1;
-  }
-
-  #hold(request: Request): void {
-    // Most come alone, and a list that grows makes room for many.
-    if (this.#held.length === 0) this.#held = [request];
-    else this.#held.push(request);
   }
 
   #keep(request: Request): void {

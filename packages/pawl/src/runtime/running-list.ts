@@ -1,3 +1,5 @@
+import { append } from "../core/append.ts";
+
 /** Something that runs, as the list of all that do knows it. */
 export interface Listed {
   readonly key: string;
@@ -32,9 +34,7 @@ export class RunningList<Item extends Listed> {
   enter(item: Item): void {
     item.place = this.#items.length;
     item.order = this.#entered++;
-    // Most run alone, and a list that grows makes room for many.
-    if (this.#items.length === 0) this.#items = [item];
-    else this.#items.push(item);
+    this.#items = append(this.#items, item);
   }
 
   leave(item: Item): void {
