@@ -273,12 +273,7 @@ function withShown(
     const result = await call(step);
     try {
       const values = new Map<string, Payload | null>();
-      const shown: unknown = publish(result);
-      if (typeof shown !== "object" || shown === null)
-        throw invalid("The option publish of a step must return an object: a value for each key.");
-      if (Object.keys(shown).length > mostShown)
-        throw invalid(`A step publishes at most ${mostShown} values with its record.`);
-      for (const [key, value] of Object.entries(shown))
+      for (const [key, value] of shownEntries(publish(result)))
         await writeShown(parts, key, value, (written) => values.set(key, written));
       return new Shown(result, values);
     } catch (error) {
@@ -286,6 +281,21 @@ function withShown(
       throw asFinal(error);
     }
   };
+}
+
+/** @throws {PawlError} `INVALID_OPTION`, whatever the object does to those who read it */
+function shownEntries(shown: unknown): readonly (readonly [string, unknown])[] {
+  if (typeof shown !== "object" || shown === null)
+    throw invalid("The option publish of a step must return an object: a value for each key.");
+  let entries: readonly (readonly [string, unknown])[];
+  try {
+    entries = Object.entries(shown);
+  } catch (error) {
+    throw invalid("What the option publish of a step returned cannot be read.", error);
+  }
+  if (entries.length > mostShown)
+    throw invalid(`A step publishes at most ${mostShown} values with its record.`);
+  return entries;
 }
 
 function writeTo(name: string, { payloads }: ContextParts, scope: Scope): StreamWriter {
@@ -356,6 +366,6 @@ function parseInstant(instant: Date | number): number {
   return Math.max(0, ms);
 }
 
-function invalid(message: string): PawlError {
-  return new PawlError("INVALID_OPTION", message);
+function invalid(message: string, cause?: unknown): PawlError {
+  return new PawlError("INVALID_OPTION", message, {}, cause === undefined ? {} : { cause });
 }

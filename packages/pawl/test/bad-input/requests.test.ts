@@ -11,7 +11,7 @@ watchProcess();
 
 /** What the user's own function throws, or whoever awaits what it returned, is the user's own. */
 const ofUser =
-  /^(?:step that returns|step that publishes|step\(\{ publish|step\(name, …\)|transaction\(name, …\)|map\(name, items, …\)|scope\(name, …\)|race\()/;
+  /^(?:step that returns|step\(\{ publish|step\(name, …\)|transaction\(name, …\)|map\(name, items, …\)|scope\(name, …\)|race\()/;
 
 const cases = Object.entries({
   ...requests,
