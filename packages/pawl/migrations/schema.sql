@@ -1768,6 +1768,32 @@ begin
 end
 $function$;
 
+create function pawl.complete_run_v1(p_shard smallint, p_worker uuid, p_run uuid, p_epoch integer, p_server double precision, e_seq integer, e_attempt integer, e_epoch integer, e_began_ms double precision, e_data text, e_notes text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET lock_timeout TO '250ms'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+AS $function$
+begin
+  if p_server <> "pawl".server_v1() then
+    return false;
+  end if;
+  delete from "pawl".lease l
+   where l.shard = p_shard and l.run_id = p_run and (l.worker_id = p_worker) is true and l.epoch = p_epoch;
+  if not found then
+    return false;
+  end if;
+  insert into "pawl".event (shard, run_id, seq, at, kind, attempt, epoch, began_at, data, notes, worker_id)
+  values (p_shard, p_run, e_seq, clock_timestamp(), 'completed', e_attempt, e_epoch, to_timestamp(e_began_ms / 1000.0), e_data::json,
+          e_notes::json, p_worker);
+  perform pg_notify('pawl_9b12b8e4295d095ce55e5154', 'e' || replace(p_run::text, '-', ''));
+  return true;
+end
+$function$;
+
 create function pawl.continue_runs_v1(p_shard smallint, p_now timestamp with time zone, p_next json, p_lost uuid[])
  RETURNS uuid[]
  LANGUAGE plpgsql
@@ -1889,6 +1915,33 @@ begin
    cross join lateral (
      select k.status, count(*) as n
        from (select 1 from "pawl".stopped s where s.shard = p_shard and s.status = k.status limit p_most) s) s;
+end
+$function$;
+
+create function pawl.create_held_run_v1(p_shard smallint, p_holder uuid, p_crash_limit smallint, p_lease_ms integer, n_id uuid, n_workflow text, n_version integer, n_queue text, n_priority integer, n_input text, n_notes text)
+ RETURNS TABLE(held_ms double precision, server double precision)
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET lock_timeout TO '250ms'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  v_now timestamptz;
+begin
+  if exists (select 1 from "pawl".queue q where q.name = n_queue and q.paused_at is not null)
+     or not "pawl".keep_worker_v1(p_holder, clock_timestamp(), p_lease_ms) then
+    return;
+  end if;
+  v_now := clock_timestamp();
+  insert into "pawl".run (shard, id, workflow, version, queue, priority, input, input_notes, created_at, depth)
+  values (p_shard, n_id, n_workflow, n_version, n_queue, n_priority, n_input::json, n_notes::json, v_now, 0);
+  insert into "pawl".lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
+                              crashes, suspicion, crash_limit, told)
+  values (p_shard, n_id, p_holder, v_now, v_now, 1, 0, 1, 0, 0, 0, p_crash_limit, false);
+  held_ms := floor(extract(epoch from v_now) * 1000);
+  server := "pawl".server_v1();
+  return next;
 end
 $function$;
 

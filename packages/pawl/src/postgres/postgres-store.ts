@@ -27,6 +27,7 @@ import { createCallersStore } from "./callers-store.ts";
 import { createDatabase, type Row } from "./database.ts";
 import { examineServer } from "./examine.ts";
 import { assertFits } from "./fitting-schema.ts";
+import { sendOne, type ForOne } from "./for-one.ts";
 import { createGroupCommit } from "./group-commit.ts";
 import { createHolderTransactions } from "./holder-transactions.ts";
 import { createListener, type Listener, type ListenState } from "./listener.ts";
@@ -36,18 +37,26 @@ import { unanswered, type Transition } from "./transition.ts";
 import { claimRuns, claimRunsValues, decodeClaim } from "./transitions/claim-runs.ts";
 import * as control from "./transitions/control.ts";
 import {
+  createHeldRun,
+  createHeldRunValues,
   createRuns,
   createRunsValues,
   decodeCreated,
   decodeCreatedHeld,
+  decodeCreatedHeldRun,
+  isPlain,
   sizeOfRun,
   type HeldCreation,
 } from "./transitions/create-runs.ts";
 import {
   beginRuns,
+  completeRun,
+  completeRunValues,
+  decodeEnded,
   decodeHeld,
   endRuns,
   endValues,
+  isPlainEnding,
   releaseRuns,
   sizeOfEnding,
 } from "./transitions/end-runs.ts";
@@ -167,8 +176,16 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     sizeOf: (item: Item) => number,
     encode: (shard: number, items: readonly Item[]) => readonly unknown[],
     decode: (items: readonly Item[], rows: readonly never[]) => readonly (Answer | PawlError)[],
-    halves?: "calls" | "waves",
+    { halves, forOne }: { readonly halves?: "calls" | "waves"; readonly forOne?: ForOne<Item, Answer> } = {},
   ): (item: Item) => Promise<Answer> {
+    const send = async (shard: number, items: readonly Item[]): Promise<readonly (Answer | PawlError)[]> => {
+      const [only] = items;
+      if (forOne !== undefined && items.length === 1 && only !== undefined && forOne.isFor(only)) {
+        const sent = await sendOne(database, forOne, shard, only);
+        if (sent !== null) return [sent.answer];
+      }
+      return decode(items, await database.run(statement, encode(shard, items)));
+    };
     const groups = new Map<string, (item: Item) => Promise<Answer>>();
     return (item) => {
       const { shard, workerId = "" } = keyOf(item);
@@ -181,7 +198,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
           sizeOf,
           ...(halves !== undefined && { halves }),
           pause: (ms) => delay(options.timers, ms),
-          send: async (items) => decode(items, await database.run(statement, encode(shard, items))),
+          send: (items) => send(shard, items),
         });
         groups.set(key, group);
       }
@@ -199,7 +216,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     sizeOfRun,
     (shard, runs) => createRunsValues(shard, runs, false, null),
     decodeCreated,
-    "calls",
+    { halves: "calls" },
   );
   const createHeld = batched<HeldCreation, CreateHeldAnswer>(
     createRuns,
@@ -214,6 +231,14 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
         creations[0]?.holder ?? null,
       ),
     decodeCreatedHeld,
+    {
+      forOne: {
+        statement: createHeldRun,
+        isFor: ({ run }) => isPlain(run),
+        encode: createHeldRunValues,
+        decode: (creation, row) => ({ answer: decodeCreatedHeldRun(creation, row) }),
+      },
+    },
   );
   // A call of several is all or nothing, and so goes alone.
   const createWhole = createGroupCommit<readonly NewRun[], readonly CreateAnswer[]>({
@@ -243,7 +268,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     sizeOfRecording,
     recordValues,
     orLost(decodeRecorded),
-    "waves",
+    { halves: "waves" },
   );
   const park = batched<Parking, ParkAnswer>(
     parkRuns,
@@ -252,11 +277,24 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     parkValues,
     orLost(decodeParked),
   );
-  const end = batched<Ending, void>(endRuns, keyOfHeld, sizeOfEnding, endValues, (endings, rows) =>
-    voidOrLost(
-      endings.map(({ lease }) => lease),
-      rows,
-    ),
+  const end = batched<Ending, void>(
+    endRuns,
+    keyOfHeld,
+    sizeOfEnding,
+    endValues,
+    (endings, rows) =>
+      voidOrLost(
+        endings.map(({ lease }) => lease),
+        rows,
+      ),
+    {
+      forOne: {
+        statement: completeRun,
+        isFor: isPlainEnding,
+        encode: completeRunValues,
+        decode: (_ending, row) => (decodeEnded(row) ? { answer: undefined } : null),
+      },
+    },
   );
   const release = batched<Lease, void>(releaseRuns, keyOfLease, () => 60, leaseValues, voidOrLost);
   const begin = batched<Lease, void>(beginRuns, keyOfLease, () => 60, leaseValues, voidOrLost);

@@ -7,6 +7,9 @@ import { createRuns, createRunsValues, decodeCreated } from "../../src/postgres/
 import {
   beginRuns,
   decodeHeld,
+  completeRun,
+  completeRunValues,
+  decodeEnded,
   endRuns,
   endValues,
   releaseRuns,
@@ -78,9 +81,12 @@ function move(
 }
 
 /** What a call answered that failed as the store expects it to fail. Null: it should not have failed. */
-export function expectedFailure(error: unknown): string | null {
+export function expectedFailure(error: unknown, { statement }: Move): string | null {
+  if (statement === completeRun && sqlState(error) === "23505") return notDone;
   return sqlState(error) === "PW001" ? "WORKER_EXPIRED" : null;
 }
+
+const notDone = "NOT_DONE";
 
 function lostOr(answers: readonly unknown[]): unknown {
   return answers.map((answer) => (answer === null || answer === false ? "LEASE_LOST" : answer));
@@ -143,6 +149,11 @@ export const moves = {
       ...merged(endings),
       isContinuing: endings.some(({ next }) => next !== undefined),
     }),
+  /** Not done, as where its lease is lost: then `end_runs` would be asked. */
+  complete: (name: string, ending: Ending): Move =>
+    move(name, completeRun, completeRunValues(shard, ending), (rows) =>
+      rows.some((row) => decodeEnded(row)) ? "ENDED" : notDone,
+    ),
   release: (name: string, leases: readonly Lease[]): Move =>
     move(
       name,

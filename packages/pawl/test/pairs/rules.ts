@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Transition } from "../../src/postgres/transition.ts";
 import { claimRuns } from "../../src/postgres/transitions/claim-runs.ts";
 import { terminateRun } from "../../src/postgres/transitions/control.ts";
-import { beginRuns, endRuns, releaseRuns } from "../../src/postgres/transitions/end-runs.ts";
+import { beginRuns, completeRun, endRuns, releaseRuns } from "../../src/postgres/transitions/end-runs.ts";
 import { tellInTransaction } from "../../src/postgres/transitions/in-transaction.ts";
 import { parkRuns } from "../../src/postgres/transitions/park-runs.ts";
 import { wakeDue } from "../../src/postgres/transitions/tell-runs.ts";
@@ -34,6 +34,7 @@ const changingWhatIsBegun: ReadonlySet<Transition> = new Set([
   beginRuns,
   parkRuns,
   endRuns,
+  completeRun,
   releaseRuns,
   terminateRun,
 ]);

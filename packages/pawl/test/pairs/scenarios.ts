@@ -196,6 +196,7 @@ export const heldFamily: Scenario = {
     const unbegun = await world.startChild(parent.runId);
     return [
       ...(await holderMoves(world, "the parent", parent, takes)),
+      moves.complete("complete the parent by itself", await world.ending(parent)),
       moves.record("record a step of the child", [{ lease: held, events: [], children: [] }]),
       moves.park("park the child", [await world.parking(held, { wants: ["signal:a", "cancel"] })]),
       moves.end("complete the child", [await world.ending(held)]),
@@ -266,6 +267,7 @@ export const crashedAlone: Scenario = {
     await world.clock.advance(1);
     return [
       ...(await holderMoves(world, "the parent", parent, takes)),
+      moves.complete("complete the parent by itself", await world.ending(parent)),
       moves.record("record a step of it", [{ lease: child, events: [], children: [] }]),
       moves.end("complete it", [await world.ending(child)]),
       moves.release("release it", [child]),
@@ -300,6 +302,7 @@ export const failedFamily: Scenario = {
       moves.terminate("terminate it", runId),
       moves.terminate("terminate the unbegun child", unbegun),
       moves.end("complete it once more", [await world.ending(lease)]),
+      moves.complete("complete it by itself once more", await world.ending(lease)),
       moves.end("complete the child", [await world.ending(child)]),
       moves.end("fail the child", [await world.ending(child, "failed")]),
       moves.end("end the child as cancelled", [await world.ending(child, "cancelled")]),

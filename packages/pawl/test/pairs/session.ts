@@ -34,7 +34,7 @@ export async function createSession(client: pg.PoolClient, bind: (text: string) 
       try {
         return move.answerOf((await client.query(query)).rows);
       } catch (error) {
-        const code = expectedFailure(error);
+        const code = expectedFailure(error, move);
         if (code === null) throw error;
         return code;
       }

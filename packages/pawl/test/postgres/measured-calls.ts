@@ -10,8 +10,20 @@ import {
   rescheduleValues,
   terminateRun,
 } from "../../src/postgres/transitions/control.ts";
-import { createRuns, createRunsValues } from "../../src/postgres/transitions/create-runs.ts";
-import { beginRuns, endRuns, endValues, releaseRuns } from "../../src/postgres/transitions/end-runs.ts";
+import {
+  createHeldRun,
+  createHeldRunValues,
+  createRuns,
+  createRunsValues,
+} from "../../src/postgres/transitions/create-runs.ts";
+import {
+  beginRuns,
+  completeRun,
+  completeRunValues,
+  endRuns,
+  endValues,
+  releaseRuns,
+} from "../../src/postgres/transitions/end-runs.ts";
 import { forkRun, forkValues } from "../../src/postgres/transitions/fork-run.ts";
 import { leaseValues } from "../../src/postgres/transitions/holder-calls.ts";
 import {
@@ -217,6 +229,11 @@ export const measuredCalls = {
     const holder = { workerId: await registerWorker(store), leaseMs: 600_000, crashLimit: 3 };
     return { transition: createRuns, values: createRunsValues(0, newRuns(count), false, holder) };
   },
+  // One run a call, however many are asked for; so with the end below.
+  "create one run that is held from its start": async (store) => {
+    const holder = { workerId: await registerWorker(store), leaseMs: 600_000, crashLimit: 3 };
+    return { transition: createHeldRun, values: createHeldRunValues(0, { run: newRuns(1)[0]!, holder }) };
+  },
   "create runs in a caller's transaction": async (_store, count) => {
     const runs = newRuns(count).map((run) => ({ ...run, key: run.id }));
     return { transition: createInTransaction, values: createInTransactionValues(runs) };
@@ -318,6 +335,10 @@ export const measuredCalls = {
   end: async (store, count) => ({
     transition: endRuns,
     values: endValues(0, await endings(store, newRuns(count))),
+  }),
+  "complete one": async (store) => ({
+    transition: completeRun,
+    values: completeRunValues(0, (await endings(store, newRuns(1)))[0]!),
   }),
   "end with a parent": async (store, count) => {
     const parents = await parked(store, newRuns(count));

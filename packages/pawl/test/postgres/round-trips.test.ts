@@ -75,7 +75,7 @@ function parking(lease: Lease, more: Partial<Parking> = {}): Parking {
   return { lease, reason: "waiting", wants: ["signal:shipped", "child"], ...plain, ...more };
 }
 
-const endingOf = (lease: Lease, parentId: string) => ({
+const endingOf = (lease: Lease, parentId: string | null) => ({
   lease,
   parentId,
   events: [{ seq: 1, kind: "completed", name: null, data: null }] as const,
@@ -119,11 +119,60 @@ describe("one round trip, and nothing else sent,", () => {
     expect(await store.getRun(parent.runId)).toMatchObject({ status: "pending" });
   });
 
+  test("starts a run that its worker holds, and completes it", async () => {
+    const { workerId } = await holdOne();
+    const run = { id: ids.next(), workflow: ids.next(), version: 1, queue: "default", ...plainRun };
+    counting.reset();
+    const { held } = await store.createHeld(run, { workerId, crashLimit: 3, leaseMs: 60_000 });
+    expect(counting.sent()).toEqual([expect.stringContaining("create_held_run_v1")]);
+    counting.reset();
+    await store.end(endingOf({ runId: run.id, epoch: held!.epoch, workerId, server: held!.server }, null));
+    expect(counting.sent()).toEqual([expect.stringContaining("complete_run_v1")]);
+    expect(await store.getRun(run.id)).toMatchObject({ status: "completed" });
+  });
+
   test("records the steps of 200 runs that end in the same moment", async () => {
     const leases = await hold(200);
     counting.reset();
     const step = { seq: 1, kind: "step_completed", name: "charge", data: null } as const;
     await Promise.all(leases.map((lease) => store.record({ lease, events: [step], children: [] })));
     expect(counting.sent()).toHaveLength(1);
+  });
+});
+
+describe("the statement for many is asked, which knows what to do,", () => {
+  test("where a start of one run is repeated", async () => {
+    const { workerId } = await holdOne();
+    const run = { id: ids.next(), workflow: ids.next(), version: 1, queue: "default", ...plainRun };
+    const holder = { workerId, crashLimit: 3, leaseMs: 60_000 };
+    const first = await store.createHeld(run, holder);
+    counting.reset();
+    expect(await store.createHeld(run, holder)).toEqual(first);
+    expect(counting.sent()).toHaveLength(2);
+  });
+
+  test("where the number of the last fact is taken", async () => {
+    const lease = await holdOne();
+    const step = { seq: 1, kind: "step_completed", name: "charge", data: null } as const;
+    await store.record({ lease, events: [step], children: [] });
+    counting.reset();
+    await store.end(endingOf(lease, null));
+    expect(counting.sent()).toHaveLength(2);
+    const events = await store.loadHistory(lease.runId, 0);
+    expect(events.map(({ seq, kind }) => [seq, kind])).toEqual([
+      [1, "step_completed"],
+      [2, "completed"],
+    ]);
+  });
+
+  test("where the lease is lost, or the server is not the one that the run was claimed from", async () => {
+    const lease = await holdOne();
+    await expect(store.end(endingOf({ ...lease, epoch: 7 }, null))).rejects.toMatchObject({
+      code: "LEASE_LOST",
+    });
+    counting.reset();
+    await store.end(endingOf({ ...lease, server: 1 }, null));
+    expect(counting.sent()).toHaveLength(2);
+    expect(await store.getRun(lease.runId)).toMatchObject({ status: "completed" });
   });
 });

@@ -6,8 +6,20 @@ import "../../src/postgres/postgres-store.ts";
 import { bindSchema, databaseClock, schemaName } from "../../src/postgres/schema-name.ts";
 import { declaredTransitions } from "../../src/postgres/transition.ts";
 import { claimRuns, claimRunsValues } from "../../src/postgres/transitions/claim-runs.ts";
-import { createRuns, createRunsValues } from "../../src/postgres/transitions/create-runs.ts";
-import { beginRuns, endRuns, endValues, releaseRuns } from "../../src/postgres/transitions/end-runs.ts";
+import {
+  createHeldRun,
+  createHeldRunValues,
+  createRuns,
+  createRunsValues,
+} from "../../src/postgres/transitions/create-runs.ts";
+import {
+  beginRuns,
+  completeRun,
+  completeRunValues,
+  endRuns,
+  endValues,
+  releaseRuns,
+} from "../../src/postgres/transitions/end-runs.ts";
 import { leaseValues } from "../../src/postgres/transitions/holder-calls.ts";
 import { parkRuns, parkValues } from "../../src/postgres/transitions/park-runs.ts";
 import { inboxValues, readInbox } from "../../src/postgres/transitions/read-inbox.ts";
@@ -19,6 +31,7 @@ import {
   registerValues,
   registerWorker,
 } from "../../src/postgres/transitions/workers.ts";
+import { plainRun } from "../../src/store/run-record.ts";
 import { systemTimers } from "../../src/system/system-timers.ts";
 import { describeStatement } from "./describe-statement.ts";
 
@@ -103,11 +116,14 @@ describe("the parameters that are sent", () => {
   } as const;
   const ending = { ...recording, parentId: null, status: "completed", output: null, error: null } as const;
   const claim = { workerId: "w", lanes: [], limit: 1, suspects: false, begin: true };
+  const newRun = { id: "r", workflow: "x", version: 1, queue: "q", ...plainRun };
+  const holder = { workerId: "w", crashLimit: 3, leaseMs: 1 };
   const worker = { id: "w", leaseMs: 1, host: "h", pid: 1, queues: [], concurrency: 1 };
   const message = { id: "m", runId: "r", topic: "cancel", data: null, idempotencyKey: null } as const;
 
   test.for([
     [createRuns, createRunsValues(0, [], false, null)],
+    [createHeldRun, createHeldRunValues(0, { run: newRun, holder })],
     [claimRuns, claimRunsValues(0, claim)],
     [beginRuns, leaseValues(0, [lease])],
     [releaseRuns, leaseValues(0, [lease])],
@@ -115,6 +131,7 @@ describe("the parameters that are sent", () => {
     [recordEvents, recordValues(0, [recording])],
     [parkRuns, parkValues(0, [parking])],
     [endRuns, endValues(0, [ending])],
+    [completeRun, completeRunValues(0, ending)],
     [tellRuns, tellValues(0, [message])],
     [registerWorker, registerValues(worker)],
     [heartbeat, heartbeatValues(0, { workerId: "w", held: [], claimsKnownTo: null })],

@@ -11,6 +11,12 @@ export const createRuns = transition(
      from {schema}.create_runs_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
 );
 
+/** See migrations/0017_one_run.sql. */
+export const createHeldRun = transition(
+  "create_held_run",
+  "select held_ms, server from {schema}.create_held_run_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+);
+
 export interface CreatedRow extends Row {
   /** Null: all of them, and it says since when they are held. */
   readonly run_id: string | null;
@@ -38,7 +44,7 @@ export function createRunsValues(
 }
 
 /** Has nothing but what all runs have. */
-function isPlain(run: NewRun): boolean {
+export function isPlain(run: NewRun): boolean {
   return (
     run.key === null &&
     run.parent === null &&
@@ -131,8 +137,28 @@ export function decodeCreatedHeld(
   });
 }
 
+/** Of a plain run. */
+export function createHeldRunValues(shard: number, { run, holder }: HeldCreation): readonly unknown[] {
+  const { id, workflow, version, queue, priority, input } = run;
+  const { workerId, crashLimit, leaseMs } = holder;
+  const payload = [input?.json ?? null, input?.notes ?? null];
+  return [shard, workerId, crashLimit, leaseMs, id, workflow, version, queue, priority, ...payload];
+}
+
+interface HeldRow extends Row {
+  readonly held_ms: number;
+  readonly server: number;
+}
+
+export function decodeCreatedHeldRun({ run }: HeldCreation, row: HeldRow): CreateHeldAnswer {
+  return { kind: "created", id: run.id, held: heldFromStart(run, { ...row, told: false }) };
+}
+
 /** As a claim would have answered it. */
-function heldFromStart(run: NewRun, { held_ms, told, server }: CreatedRow): ClaimedRun {
+function heldFromStart(
+  run: NewRun,
+  { held_ms, told, server }: Pick<CreatedRow, "held_ms" | "told" | "server">,
+): ClaimedRun {
   const since = held_ms ?? 0;
   return {
     runId: run.id,

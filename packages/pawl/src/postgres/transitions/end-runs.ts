@@ -9,6 +9,7 @@ import {
   knownValues,
   leaseValues,
   sizeOfRecording,
+  unknownServer,
   writtenValue,
   type FactOfRun,
 } from "./holder-calls.ts";
@@ -19,6 +20,12 @@ export const endRuns = transition(
   `select run_id
      from {schema}.end_runs_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
                                $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)`,
+);
+
+/** See migrations/0017_one_run.sql. */
+export const completeRun = transition(
+  "complete_run",
+  "select {schema}.complete_run_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) as is_ended",
 );
 
 /** See migrations/0004_hold.sql. */
@@ -62,6 +69,42 @@ export function endValues(shard: number, given: readonly Ending[]): readonly unk
       event.kind === "completed" && epoch !== firstEpoch ? epoch : null,
     ),
   ];
+}
+
+/** Leaves nothing but the fact that it has completed. */
+export function isPlainEnding(ending: Ending): boolean {
+  const { events, children, written, next, parentId } = ending;
+  const [event] = events;
+  return (
+    isCompleted(ending) &&
+    parentId === null &&
+    next === undefined &&
+    written === undefined &&
+    children.length === 0 &&
+    events.length === 1 &&
+    event?.kind === "completed" &&
+    event.name === null &&
+    event.takes === undefined
+  );
+}
+
+/** Of a plain ending. */
+export function completeRunValues(shard: number, ending: Ending): readonly unknown[] {
+  const { runId, workerId, epoch, server = unknownServer } = ending.lease;
+  const [fact] = factsOf(ending);
+  const { seq, attempt = null, beganAt = null } = fact?.event ?? {};
+  const data = [fact?.data?.json ?? null, fact?.data?.notes ?? null];
+  const epochOfFact = epoch === firstEpoch ? null : epoch;
+  return [shard, workerId, runId, epoch, server, seq, attempt, epochOfFact, beganAt, ...data];
+}
+
+interface EndedRow extends Row {
+  readonly is_ended: boolean;
+}
+
+/** Whether it was ended so; if not, `end_runs` has to say what became of it. */
+export function decodeEnded(row: EndedRow): boolean {
+  return row.is_ended;
 }
 
 function isCompleted({ status }: Ending): boolean {

@@ -27,7 +27,7 @@ export function knownValues(recordings: readonly Recording[]): readonly unknown[
 }
 
 /** One that no server is. */
-const unknownServer = 0;
+export const unknownServer = 0;
 
 /** The children of all these recordings, or null. */
 export function childrenValue(recordings: readonly Recording[]): string | null {
