@@ -90,7 +90,7 @@ async function readSizes(): Promise<ReadonlyMap<string, number>> {
   const { rows } = await client.query<{ name: string; mb: number }>(`
     select c.relname as name, pg_total_relation_size(c.oid) / 1e6::float8 as mb
       from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where n.nspname = 'pawl' and c.relkind = 'r' and c.relname in ('run', 'event', 'ready', 'lease', 'parked', 'inbox', 'worker')
+     where n.nspname = 'pawl' and c.relkind = 'r' and c.relname in ('run', 'event', 'ready', 'pack', 'lease', 'parked', 'inbox', 'worker')
      order by c.relname`);
   return new Map(rows.map(({ name, mb }) => [name, mb]));
 }

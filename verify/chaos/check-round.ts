@@ -4,6 +4,7 @@ import { checkHistory } from "../hist/check.ts";
 import type { EffectEntry, Entry, StoreEntry } from "../hist/record.ts";
 import { Verdict, type Report, type Violation } from "../hist/verdict.ts";
 import type { AuditLine } from "./audit.ts";
+import type { Crowd } from "./crowd.ts";
 import { ledgerEntries, storeEntries, type Claims, type Placed } from "./history.ts";
 import type { LedgerLine } from "./side-car.ts";
 import type { LogLine } from "./workforce.ts";
@@ -20,6 +21,7 @@ export interface Evidence {
   readonly expected: (run: SnapshotRun) => ExpectedRun | null;
   /** What became of runs that were started in a user's transaction. Null: nobody knows whether it committed. */
   readonly transactions: ReadonlyMap<string, boolean | null>;
+  readonly crowd: Crowd;
   readonly logs: readonly LogLine[];
   readonly troubles: readonly string[];
   readonly sqlStates: ReadonlyMap<string, number>;
@@ -34,6 +36,7 @@ export function checkRound(evidence: Evidence): readonly Violation[] {
   checkSpoiled(lines, report);
   checkWriters(store, evidence, report);
   checkTransactions(evidence, report);
+  evidence.crowd.check(snapshot, report);
   checkRest(evidence, report);
   checkProcesses(evidence, report);
   const observed = [...clientEntries, ...effects, ...ledgerEntries(ledger, claims, toStoreTime)];

@@ -133,6 +133,8 @@ export class Clientele {
   async lookForBorn(): Promise<void> {
     for (const { run, input, parent, key } of await this.#readBorn()) {
       const callers = this.#cases.get(nameOf(key))?.callers;
+      // A job is no program.
+      if (key === null) continue;
       for (const { path } of chainOf(input as Program)) callers?.sendSignals(run, path);
       if (parent !== null) callers?.meddle(run);
     }

@@ -17,6 +17,7 @@ import { count, type Tally } from "../sim/tally.ts";
 import { auditSql, effectSql, readAudit, readEffects } from "./audit.ts";
 import { checkRound } from "./check-round.ts";
 import { Clientele } from "./clientele.ts";
+import { Crowd } from "./crowd.ts";
 import { countEffective } from "./effects.ts";
 import { Claims } from "./history.ts";
 import { monotonicMs } from "./monotonic.ts";
@@ -61,6 +62,7 @@ const crashLimit = 1_000;
 const retryMs = 20;
 /** Runs that wait to be claimed, about so many: enough that every worker always has some. */
 const load = 16;
+const crowdsEveryMs = 2_000;
 /** Scenarios that begin after healing. */
 const lateScenarios = 10;
 const slackMs = 10_000;
@@ -110,6 +112,7 @@ class Round {
     const recorder = new Recorder(() => this.#toStoreTime(monotonicMs()), false);
     const clientele = new Clientele({ pawls, pool, seed, recorder, leaseMs, retryMs, crashLimit });
     const transactions = new UserTransactions(appUrl, this.#connectPawl(appUrl));
+    const crowd = new Crowd(this.#connectPawl(clientProxy.url), createRng(`${seed}/crowd`));
     await workforce.start();
 
     const rng = createRng(`${seed}/nemesis`);
@@ -118,12 +121,13 @@ class Round {
     const nemesis = new Nemesis({ rng, leaseMs, workforce, proxies, server, pool, useTransaction, isBusy });
     let isFeeding = true;
     const feeding = this.#feed(pool, clientele, () => isFeeding);
+    const crowding = this.#bringCrowds(crowd, () => isFeeding);
     await nemesis.strike(faultMs, density);
     isFeeding = false;
-    await feeding;
+    await Promise.all([feeding, crowding]);
     clientele.heal();
     const healedAt = monotonicMs();
-    await workforce.isComplete();
+    await Promise.all([workforce.isComplete(), crowd.settle()]);
     for (let n = 0; n < lateScenarios; n++) clientele.begin();
     const boundMs = 2 * leaseMs + slackMs + clientele.workMs;
     const isDrained = await this.#drain(pool, clientele, healedAt + boundMs);
@@ -137,6 +141,7 @@ class Round {
       workforce,
       nemesis,
       transactions,
+      crowd,
       recorder,
       posts,
       proxies,
@@ -259,12 +264,19 @@ class Round {
     return workforce;
   }
 
+  async #bringCrowds(crowd: Crowd, isFeeding: () => boolean): Promise<void> {
+    while (isFeeding()) {
+      crowd.come();
+      await pause(crowdsEveryMs);
+    }
+  }
+
   async #feed(pool: pg.Pool, clientele: Clientele, isFeeding: () => boolean): Promise<void> {
     while (isFeeding()) {
       try {
         await clientele.lookForBorn();
         const { rows } = await pool.query<{ waiting: number; pids: readonly number[] }>(
-          `select (select count(*) from pawl.ready where not suspect)::int as waiting,
+          `select (select count(*) from pawl.ready where not suspect and workflow <> 'job')::int as waiting,
                   array(select w.pid from pawl.lease l join pawl.worker w on w.id = l.worker_id) as pids`,
         );
         this.#held.clear();
@@ -329,12 +341,13 @@ class Round {
       readonly workforce: Workforce;
       readonly nemesis: Nemesis;
       readonly transactions: UserTransactions;
+      readonly crowd: Crowd;
       readonly recorder: Recorder;
       readonly posts: readonly Post[];
       readonly proxies: readonly WireProxy[];
     },
   ): Promise<{ readonly violations: readonly Violation[]; readonly runs: number }> {
-    const { clientele, workforce, nemesis, transactions, recorder, posts, proxies } = parts;
+    const { clientele, workforce, nemesis, transactions, crowd, recorder, posts, proxies } = parts;
     const toStoreTime = this.#toStoreTime;
     const lines = await readAudit(pool);
     const effects = [...(await readEffects(pool, "own")), ...(await readEffects(parts.foreign, "foreign"))];
@@ -368,6 +381,7 @@ class Round {
         this.#claimsOf(claims, workforce, ({ isPooled }) => isPooled),
       );
     count(this.#landed, "user's transaction left open", nemesis.openTransactions);
+    count(this.#landed, "job started with others", crowd.size);
     const crowds = posts.filter(({ proxy }) => proxy.mostLinks > 4 * connections + 3);
     const violations = checkRound({
       lines,
@@ -379,6 +393,7 @@ class Round {
       toStoreTime,
       expected: (run) => clientele.expect(run, rootKeyOf),
       transactions: transactions.outcomes,
+      crowd,
       logs: workforce.logs,
       troubles: [
         ...workforce.troubles,

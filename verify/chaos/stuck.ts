@@ -10,10 +10,10 @@ const live = "select run_id from pawl.live_runs order by run_id limit 20";
 /** What to know of a database in which something does not go on. */
 const questions: Readonly<Record<string, string>> = {
   rooms: `select (select count(*) from pawl.ready) as ready, (select count(*) from pawl.ready where suspect) as suspects,
-                 (select count(*) from pawl.lease) as lease, (select count(*) from pawl.parked) as parked`,
+                 (select sum(cardinality(run_ids)) from pawl.pack) as packed, (select count(*) from pawl.lease) as lease, (select count(*) from pawl.parked) as parked`,
   workers: "select * from pawl.worker order by id desc limit 30",
-  "live runs": `select r.id, r.workflow, r.key, r.parent_id, r.created_at, to_json(y) as ready, to_json(l) as lease, to_json(p) as parked, r.input
-                  from pawl.run r left join pawl.ready y on y.run_id = r.id left join pawl.lease l on l.run_id = r.id
+  "live runs": `select r.id, r.workflow, r.key, r.parent_id, r.created_at, to_json(y) as ready, to_json(k) as pack, to_json(l) as lease, to_json(p) as parked, r.input
+                  from pawl.run r left join pawl.ready y on y.run_id = r.id left join pawl.pack k on r.id = any (k.run_ids) left join pawl.lease l on l.run_id = r.id
                   left join pawl.parked p on p.run_id = r.id where r.id in (${live})`,
   histories: `select run_id, seq, kind, name, attempt, at, due_at, worker_id from pawl.event where run_id in (${live}) order by 1, 2`,
   inboxes: `select run_id, id, topic, name, sent_at, taken_seq from pawl.inbox where run_id in (${live}) order by 1, 5`,

@@ -6,6 +6,7 @@ import type { Transactor } from "../../packages/pawl/src/core/transactor.ts";
 import { createPawl, PawlError, type Log, type Pawl } from "../../packages/pawl/src/index.ts";
 import { createProgramWorkflows, type Execution, type ProgramHost } from "../gen/program-workflow.ts";
 import type { Database, StepOp } from "../gen/program.ts";
+import { job } from "./job.ts";
 import type { CallNote, Command, Place, Report, WorkerSettings } from "./messages.ts";
 import { monotonicMs } from "./monotonic.ts";
 
@@ -133,7 +134,7 @@ async function work({ url, foreignUrl, concurrency, skewMs }: Place): Promise<vo
       if (isLoss) report({ kind: "lost", at: monotonicMs() });
     },
   });
-  const workflows = [...createProgramWorkflows(host, settings).values()];
+  const workflows = [...createProgramWorkflows(host, settings).values(), job];
   const worker = pawl.worker({ workflows, lease: leaseMs, concurrency, pollInterval: pollMs });
   for (;;) {
     try {

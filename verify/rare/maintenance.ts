@@ -4,7 +4,7 @@ import { Ground } from "../scenes/ground.ts";
 import { Load } from "../scenes/load.ts";
 import type { Scene } from "../scenes/scene.ts";
 
-const tables = ["run", "ready", "lease", "parked", "event", "inbox", "worker"];
+const tables = ["run", "ready", "pack", "lease", "parked", "event", "inbox", "worker"];
 
 /** What administrators do while work goes on: tables locked, rewritten, indexed anew, dumped. */
 export const maintenance: Scene = {

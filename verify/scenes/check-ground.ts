@@ -13,7 +13,7 @@ const rules: readonly (readonly [invariant: string, says: string, sql: string])[
   [
     "I23",
     "an ended run is still in a room",
-    `select run_id from pawl.ready union all select run_id from pawl.lease union all select run_id from pawl.parked`,
+    `select run_id from pawl.ready union all select unnest(run_ids) from pawl.pack union all select run_id from pawl.lease union all select run_id from pawl.parked`,
   ],
   [
     "I4",

@@ -1,7 +1,7 @@
 import type { Ground } from "../scenes/ground.ts";
 
 /** Whose rows come and go all the time. */
-export const hotTables = ["ready", "lease", "parked"] as const;
+export const hotTables = ["ready", "pack", "lease", "parked"] as const;
 
 interface Size {
   readonly tables: number;

@@ -20,7 +20,9 @@ export const overload: Scene = {
     const load = new Load(ground.pawl, 2 * most);
     await pause(isLong ? 600_000 : 10_000);
     await load.end();
-    const pile = await ground.value("select count(*)::int from pawl.ready");
+    const pile = await ground.value(
+      "select ((select count(*) from pawl.ready) + (select coalesce(sum(cardinality(run_ids)), 0) from pawl.pack))::int",
+    );
     landed("run that had to wait in a pile", pile);
     const after = await Promise.all(hands.map((hand) => hand.residentMegabytes()));
     const drainMs = await ground.drain(isLong ? 1_800_000 : 120_000);

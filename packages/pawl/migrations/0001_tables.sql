@@ -19,6 +19,9 @@ create domain {schema}.event_kind as text
     'attempt_crashed', 'input_parsed', 'rescheduled', 'undo_began', 'undo_retried', 'undo_completed', 'undo_failed', 'forked',
     'redriven', 'continued', 'failed', 'cancelled', 'timed_out', 'expired'));
 
+-- The runs of a pack, in the order of their ids, which were made within a second.
+create domain {schema}.packed_runs as uuid[] check (cardinality(value) between 1 and 64);
+
 -- What a run is. How it ended is its last fact, in event: a row as wide as this is not written a second time.
 create table {schema}.run (
   id              uuid        not null,
@@ -27,6 +30,7 @@ create table {schema}.run (
   forked_from     uuid,                            -- the run whose history it began with
   first_id        uuid,                            -- the run whose chain this one goes on; null: it went on from none
   continued_as    uuid,                            -- the run that goes on from this one, which has ended by that
+  pack_id         uuid,                            -- the pack that it was put into when it was started, which may be long gone
   created_at      timestamptz not null,
   start_at        timestamptz,                     -- not claimable before; null: at once
   expires_at      timestamptz,                     -- ends as expired unless begun by then
@@ -95,6 +99,13 @@ create type {schema}.room as (
   told            boolean
 );
 
+-- Where something stands in the order of claiming.
+create type {schema}.place as (
+  priority        integer,
+  ready_at        timestamptz,
+  run_id          uuid
+);
+
 -- What a holder still holds of the runs that it names, and which of them were told something. Nobody else can change that before
 -- the transaction that found it ends.
 create type {schema}.held as (
@@ -133,6 +144,23 @@ create index ready_claim on {schema}.ready (queue, workflow, version, suspect, p
 create index ready_suspect on {schema}.ready (queue, workflow, version, priority) where suspect;
 -- Serves: sweep, expiry.
 create index ready_expiry on {schema}.ready (shard, expires_at) where expires_at is not null;
+
+-- Plain runs that were started together, in one row here instead of one each in ready: claimable now, and never claimed yet. A claim takes
+-- them from the front. Whoever else has to do with one of them puts them into ready first (unpack_runs).
+create table {schema}.pack (
+  id              uuid        not null,            -- the last of its runs
+  ready_at        timestamptz not null,
+  priority        integer     not null,
+  version         integer     not null,
+  shard           smallint    not null,
+  queue           text        collate "C" not null,
+  workflow        text        collate "C" not null,
+  run_ids         {schema}.packed_runs not null,
+  primary key (id, shard)
+) with (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+
+-- Serves: claim_runs, as ready_claim does.
+create index pack_claim on {schema}.pack (queue, workflow, version, priority, ready_at, uuid_send(id));
 
 -- What a worker holds. Every write by a holder locks its row here and names run, epoch and worker.
 create table {schema}.lease (

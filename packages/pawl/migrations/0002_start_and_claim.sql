@@ -112,12 +112,62 @@ begin
 end
 $$;
 
+-- Whether a run is in a pack. Index: run_pkey, pack_pkey.
+create function {schema}.is_packed_v1(p_shard smallint, p_run uuid)
+returns boolean
+language plpgsql stable
+as $$
+begin
+  return exists (select 1
+                   from {schema}.run r
+                  cross join lateral (
+                    select k.run_ids from {schema}.pack k where k.shard = p_shard and k.id = r.pack_id offset 0) k
+                  where r.shard = p_shard and r.id = p_run and p_run = any (k.run_ids));
+end
+$$;
+
+-- Puts these runs into ready that are in packs, with all others of their packs.
+-- Who is in a pack has never been held: no holder, and nobody whom a run tells of its end, waits here with leases in hand.
+-- Locks: the packs, in id order, once their caller has the rows of the runs. Index: run_pkey, pack_pkey.
+create function {schema}.unpack_runs_v1(p_shard smallint, p_runs uuid[])
+returns void
+language plpgsql
+as $$
+declare
+  -- Nobody comes into a pack later: who is in none when looked at without a lock never will be.
+  v_packs uuid[] := array(
+    select distinct k.id
+      from {schema}.run r
+     cross join lateral (
+       select k.id, k.run_ids from {schema}.pack k where k.shard = p_shard and k.id = r.pack_id offset 0) k
+     where r.shard = p_shard and r.id = any (p_runs) and r.pack_id is not null and r.id = any (k.run_ids));
+begin
+  if v_packs = '{}' then
+    return;
+  end if;
+  perform 1 from (select 1 from {schema}.pack k
+                   where k.shard = p_shard and k.id = any (v_packs)
+                   order by k.id for update) k;
+  with gone as (
+    delete from {schema}.pack k
+     where k.shard = p_shard and k.id = any (v_packs)
+    returning k.ready_at, k.priority, k.version, k.queue, k.workflow, k.run_ids
+  )
+  insert into {schema}.ready (shard, run_id, ready_at, epoch, last_seq, attempt, priority, version, failures, crashes,
+                              suspicion, told, queue, workflow)
+  select p_shard, u, g.ready_at, 0, 0, 1, g.priority, g.version, 0, 0, 0, false, g.queue, g.workflow
+    from gone g
+   cross join unnest(g.run_ids) u;
+end
+$$;
+
 -- Does the same for runs that have nothing but what all have: no parent, key, tags, times or terms of their own. Most runs are such,
 -- and take less as columns and in two plain inserts. A column of one value but the ids says it of all; most often all four do.
--- p_paused: the queues that are, where there is a holder.
+-- p_paused: the queues that are, where there is a holder. p_packed: all are of one lane and priority, and in the order of their ids, which
+-- were made within a second: what nobody holds is put into packs.
 create function {schema}.put_plain_runs_v1(
   p_shard smallint, p_now timestamptz, n_ids uuid[], n_workflows text[], n_versions integer[], n_queues text[],
-  n_priorities integer[], n_inputs text[], n_notes text[], p_holder uuid, p_crash_limit smallint, p_paused text[])
+  n_priorities integer[], n_inputs text[], n_notes text[], p_packed boolean, p_holder uuid, p_crash_limit smallint, p_paused text[])
 returns uuid[]
 language plpgsql
 as $$
@@ -126,32 +176,43 @@ declare
   v_version integer := n_versions[1];
   v_queue text := n_queues[1];
   v_priority integer := n_priorities[1];
+  v_count integer := cardinality(n_ids);
+  v_packed boolean := p_packed and p_holder is null;
   v_new integer;
   v_held uuid[];
 begin
   -- `on conflict` writes a second WAL record for each: of many it is left to the index to say that one is there, as for facts.
-  if cardinality(n_ids) >= 16 then
+  if v_count >= 16 then
     begin
-      insert into {schema}.run (shard, id, workflow, version, queue, priority, input, input_notes, created_at, depth)
+      insert into {schema}.run (shard, id, workflow, version, queue, priority, input, input_notes, created_at, depth, pack_id)
       select p_shard, n.id, coalesce(n.workflow, v_workflow), coalesce(n.version, v_version), coalesce(n.queue, v_queue),
-             coalesce(n.priority, v_priority), n.input::json, n.notes::json, p_now, 0
-        from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities, n_inputs, n_notes)
-             n (id, workflow, version, queue, priority, input, notes);
+             coalesce(n.priority, v_priority), n.input::json, n.notes::json, p_now, 0,
+             case when v_packed then n_ids[least((n.place + 63) / 64 * 64, v_count)] end
+        from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities, n_inputs, n_notes) with ordinality
+             n (id, workflow, version, queue, priority, input, notes, place);
       get diagnostics v_new = row_count;
     exception when unique_violation then
     end;
   end if;
   if v_new is null then
-    insert into {schema}.run (shard, id, workflow, version, queue, priority, input, input_notes, created_at, depth)
+    insert into {schema}.run (shard, id, workflow, version, queue, priority, input, input_notes, created_at, depth, pack_id)
     select p_shard, n.id, coalesce(n.workflow, v_workflow), coalesce(n.version, v_version), coalesce(n.queue, v_queue),
-           coalesce(n.priority, v_priority), n.input::json, n.notes::json, p_now, 0
-      from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities, n_inputs, n_notes)
-           n (id, workflow, version, queue, priority, input, notes)
+           coalesce(n.priority, v_priority), n.input::json, n.notes::json, p_now, 0,
+           case when v_packed then n_ids[least((n.place + 63) / 64 * 64, v_count)] end
+      from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities, n_inputs, n_notes) with ordinality
+           n (id, workflow, version, queue, priority, input, notes, place)
     on conflict (shard, id) do nothing;
     get diagnostics v_new = row_count;
   end if;
   -- Most often all are new, and named once. Those that were there are in a room, or have ended.
-  if v_new < cardinality(n_ids) then
+  if v_packed and v_new = v_count then
+    insert into {schema}.pack (shard, id, ready_at, priority, version, queue, workflow, run_ids)
+    select p_shard, n_ids[least(f + 63, v_count)], p_now, v_priority, v_version, v_queue, v_workflow, n_ids[f : f + 63]
+      from generate_series(1, v_count, 64) f;
+    perform {schema}.hint_ready_v1(n_queues);
+    return null;
+  end if;
+  if v_new < v_count then
     select array_agg(n.id), array_agg(n.workflow), array_agg(n.version), array_agg(n.queue), array_agg(n.priority)
       into n_ids, n_workflows, n_versions, n_queues, n_priorities
       from (select distinct on (n.id) n.id, coalesce(n.workflow, v_workflow) as workflow, coalesce(n.version, v_version) as version,
@@ -160,7 +221,8 @@ begin
              where not exists (select 1 from {schema}.ready y where y.shard = p_shard and y.run_id = n.id offset 0)
                and not exists (select 1 from {schema}.lease l where l.shard = p_shard and l.run_id = n.id offset 0)
                and not exists (select 1 from {schema}.parked p where p.shard = p_shard and p.run_id = n.id offset 0)
-               and not exists (select 1 from {schema}.event e where e.shard = p_shard and e.run_id = n.id offset 0)) n;
+               and not exists (select 1 from {schema}.event e where e.shard = p_shard and e.run_id = n.id offset 0)
+               and not {schema}.is_packed_v1(p_shard, n.id)) n;
     if n_ids is null then
       return null;
     end if;
@@ -193,13 +255,14 @@ begin
 end
 $$;
 
--- Creates runs: p_runs, or, where that is null, plain ones, in the columns n_*. Answers as start_runs does, and last those that
+-- Creates runs: p_runs, or, where that is null, plain ones, in the columns n_*; p_packed: as for put_plain_runs. Answers as start_runs does, and last those that
 -- p_holder now holds, with the time since when and the server; run_id null: all of them. It holds none where it could not claim them
 -- now, or has ended.
 -- Locks: as start_runs, and p_holder's row as claim_runs does.
 create function {schema}.create_runs_v1(
   p_shard smallint, p_runs json, p_keyed boolean, p_whole boolean, p_holder uuid, p_crash_limit smallint, p_lease_ms integer,
-  n_ids uuid[], n_workflows text[], n_versions integer[], n_queues text[], n_priorities integer[], n_inputs text[], n_notes text[])
+  n_ids uuid[], n_workflows text[], n_versions integer[], n_queues text[], n_priorities integer[], n_inputs text[], n_notes text[],
+  p_packed boolean)
 returns table (run_id uuid, outcome text, owner_id uuid, held_ms float8, told boolean, server float8)
 language plpgsql
 set search_path = pg_catalog
@@ -227,7 +290,7 @@ begin
 
   if p_runs is null then
     v_held := {schema}.put_plain_runs_v1(p_shard, v_now, n_ids, n_workflows, n_versions, n_queues, n_priorities, n_inputs, n_notes,
-                                         v_holder, p_crash_limit, v_paused);
+                                         p_packed, v_holder, p_crash_limit, v_paused);
   elsif p_keyed then
     return query
     select s.run_id, s.outcome, s.owner_id, null::float8, null::boolean, null::float8
@@ -362,19 +425,69 @@ begin
 end
 $$;
 
--- Moves claimable runs from ready to lease. Lanes are parallel arrays; each is looked at behind its own mark.
+-- Takes so many runs of one lane from its packs, from those between two places, in their order, and answers them, in no order. Passes
+-- over packs that others have locked.
+-- Locks: the packs that it takes from. Index: pack_claim.
+create function {schema}.take_packed_v1(
+  p_shard smallint, p_queue text, p_workflow text, p_version integer, p_after {schema}.place, p_before {schema}.place, p_limit integer)
+returns uuid[]
+language plpgsql
+as $$
+declare
+  v_taken uuid[] := '{}';
+  v_left integer := p_limit;
+  v_more uuid[];
+  v_picked integer;
+begin
+  -- As many packs as would do if they were full. Most are: those that an earlier claim has taken from are not.
+  while v_left > 0 loop
+    with picked as materialized (
+      select k.ctid as place, k.run_ids, cardinality(k.run_ids) as size
+        from {schema}.pack k
+       where k.shard = p_shard and k.queue = p_queue and k.workflow = p_workflow and k.version = p_version
+         and (k.priority, k.ready_at, uuid_send(k.id)) > (p_after.priority, p_after.ready_at, uuid_send(p_after.run_id))
+         and (k.priority, k.ready_at, uuid_send(k.id)) < (p_before.priority, p_before.ready_at, uuid_send(p_before.run_id))
+       order by k.priority, k.ready_at, uuid_send(k.id)
+       limit (v_left + 63) / 64
+         for update skip locked
+    ), summed as materialized (
+      select p.place, p.run_ids, p.size, v_left + p.size - (sum(p.size) over (rows unbounded preceding))::integer as room
+        from picked p
+    ), emptied as (
+      delete from {schema}.pack k using summed s where k.ctid = s.place and s.size <= s.room returning s.run_ids as taken
+    ), cut as (
+      update {schema}.pack k set run_ids = s.run_ids[s.room + 1 :] from summed s where k.ctid = s.place and s.size > s.room
+      returning s.run_ids[: s.room] as taken
+    )
+    -- What somebody has cut since this statement began is locked as it is now, but not found to be cut: it is taken by the next one.
+    select (select array_agg(u) from (select e.taken from emptied e union all select c.taken from cut c) t cross join unnest(t.taken) u),
+           (select count(*) from picked)
+      into v_more, v_picked;
+    exit when v_picked = 0;
+    if v_more is not null then
+      v_taken := v_taken || v_more;
+      v_left := v_left - cardinality(v_more);
+    end if;
+  end loop;
+  return v_taken;
+end
+$$;
+
+-- Moves claimable runs from ready, and out of packs, to lease. Lanes are parallel arrays; each is looked at behind its own mark.
 -- What has expired is left for the sweep. A run whose first crash would fail it (crash limit 0) is not begun by its claim:
 -- an answer that is lost must cost it nothing.
 -- First peeks without locking, so that an empty look takes no transaction id, and shares the limit out
 -- over the lanes by priority and age; then locks just that many rows in each, skipping rows that others hold. The second
 -- look begins where the first one found something: rows claimed before are dead, but not free to step over.
--- Locks: the worker's row as keep_worker does, then ready rows (skip locked). p_lease_ms: as for keep_worker.
--- Index: ready_claim, ready_suspect, run_pkey.
+-- Where packs wait, they and the rows of ready are taken by turns, each up to the place where the other goes on.
+-- Locks: the worker's row as keep_worker does, then ready rows and packs (skip locked). p_lease_ms: as for keep_worker.
+-- Index: ready_claim, ready_suspect, pack_claim, run_pkey.
 -- An answer carries inputs up to some bytes together, in no order; what is left out its holder asks for by itself. Their
 -- sizes are known without reading them. It names the lane that a run was in, the first being 1, and has null for what most runs
 -- have: epoch 1, no history, nothing told, created when ready. What else a run may have is in one column, as json, and null where it
 -- has none of it.
--- The last row answered is a footer: run_id null, told = suspects are waiting, created_ms = the time, ready_ms = the server.
+-- The last row answered is a footer: run_id null, told = suspects are waiting, created_ms = the time, ready_ms = the server,
+-- epoch = 1 where more may be claimable: others had locked packs of which they may have taken a part only.
 create function {schema}.claim_runs_v1(
   p_shard smallint, p_worker uuid, p_limit integer, p_suspects boolean, p_begin boolean,
   p_queues text[], p_workflows text[], p_versions integer[], p_crash_limits smallint[],
@@ -393,6 +506,7 @@ as $$
 #variable_conflict use_column
 declare
   v_now timestamptz := {clock};
+  v_left integer := p_limit;
   v_lanes integer[];
   v_priorities integer[];
   v_ready_ats timestamptz[];
@@ -400,137 +514,233 @@ declare
   v_quotas integer[];
   v_suspects_waiting boolean;
   v_is_alive boolean;
+  v_with_ready boolean := true;
+  v_pack_lanes integer[];
+  v_packs {schema}.place[];
+  -- Where in each lane to look for packs from: behind its mark, and behind those that others have locked.
+  v_passed {schema}.place[];
+  v_end {schema}.place := (2147483647, 'infinity', 'ffffffff-ffff-ffff-ffff-ffffffffffff');
+  v_before {schema}.place;
+  v_ready {schema}.place;
+  v_lane integer;
+  v_taken uuid[];
+  v_count integer;
+  v_missed boolean := false;
 begin
-  -- The first claimable row of each lane, and whether suspects wait in it.
-  select array_agg(l.lane) filter (where f.run_id is not null),
-         array_agg(f.priority) filter (where f.run_id is not null),
-         array_agg(f.ready_at) filter (where f.run_id is not null),
-         array_agg(f.run_id) filter (where f.run_id is not null),
-         coalesce(bool_or(s.waits), false)
-    into v_lanes, v_priorities, v_ready_ats, v_run_ids, v_suspects_waiting
-    from unnest(p_queues, p_workflows, p_versions, p_after_priorities, p_after_ms, p_after_ids)
-         with ordinality l (queue, workflow, version, priority, ready_ms, run_id, lane)
-    left join lateral (
-      select r.priority, r.ready_at, r.run_id
-        from {schema}.ready r
-       where r.shard = p_shard and r.suspect = p_suspects
-         and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
-         and (r.priority, r.ready_at, uuid_send(r.run_id))
-             > (l.priority, coalesce(to_timestamp(l.ready_ms / 1000.0), '-infinity'), uuid_send(l.run_id))
-         and (r.expires_at <= v_now) is not true
-       order by r.priority, r.ready_at, uuid_send(r.run_id)
-       limit 1) f on true
-    left join lateral (
-      select true as waits
-        from {schema}.ready r
-       where r.shard = p_shard and r.suspect
-         and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
-       order by r.priority
-       limit 1) s on true
-   where not exists (select 1 from {schema}.queue q where q.name = l.queue and q.paused_at is not null offset 0);
-
-  if v_lanes is null then
-    v_is_alive := exists (select 1 from {schema}.worker w where w.id = p_worker and w.ended_at is null);
-  else
-    v_is_alive := {schema}.keep_worker_v1(p_worker, v_now, p_lease_ms);
+  if not p_suspects then
+    v_passed := array(
+      select (m.priority, coalesce(to_timestamp(m.ready_ms / 1000.0), '-infinity'), m.run_id)::{schema}.place
+        from unnest(p_after_priorities, p_after_ms, p_after_ids) with ordinality m (priority, ready_ms, run_id, lane)
+       order by m.lane);
   end if;
-  if not v_is_alive then
-    raise exception 'worker % has expired', p_worker using errcode = 'PW001';
-  end if;
-
-  if cardinality(v_lanes) = 1 then
-    v_quotas := array[p_limit];
-  elsif cardinality(v_lanes) > 1 then
-    select array_agg(coalesce(c.n, 0) order by l.place) into v_quotas
-      from generate_subscripts(v_lanes, 1) l (place)
-      left join (
-        select c.place, count(*)::integer as n
-          from (select l.place
-                  from unnest(v_lanes, v_priorities, v_ready_ats, v_run_ids)
-                       with ordinality l (lane, priority, ready_at, run_id, place)
-                 cross join lateral (
-                   select r.priority, r.ready_at, r.run_id
-                     from {schema}.ready r
-                    where r.shard = p_shard and r.suspect = p_suspects and r.queue = p_queues[l.lane]
-                      and r.workflow = p_workflows[l.lane] and r.version = p_versions[l.lane]
-                      and (r.priority, r.ready_at, uuid_send(r.run_id)) >= (l.priority, l.ready_at, uuid_send(l.run_id))
-                      and (r.expires_at <= v_now) is not true
-                    order by r.priority, r.ready_at, uuid_send(r.run_id)
-                    limit p_limit) r
-                 order by r.priority, r.ready_at, r.run_id
-                 limit p_limit) c
-         group by c.place) c on c.place = l.place;
-  end if;
-
-  if v_lanes is not null then
-    -- Two lists of about a batch are joined by a hash, whatever the statistics: both count as ten rows or more.
-    return query
-    with picked as materialized (
-      select r.place, l.lane, p_crash_limits[l.lane] as crash_limit
-        from unnest(v_lanes, v_quotas, v_priorities, v_ready_ats, v_run_ids) l (lane, quota, priority, ready_at, run_id)
-       cross join lateral (
-         select r.ctid as place
-           from {schema}.ready r
-          where r.shard = p_shard and r.suspect = p_suspects and r.queue = p_queues[l.lane]
-            and r.workflow = p_workflows[l.lane] and r.version = p_versions[l.lane]
-            and (r.priority, r.ready_at, uuid_send(r.run_id)) >= (l.priority, l.ready_at, uuid_send(l.run_id))
-            and (r.expires_at <= v_now) is not true
-          order by r.priority, r.ready_at, uuid_send(r.run_id)
-          limit l.quota
-            for update skip locked) r
-    ), gone as (
-      delete from {schema}.ready r
-       using picked p
-       where r.ctid = p.place
-      returning r.run_id, r.epoch + 1 as epoch, r.last_seq, r.attempt, r.failures, r.crashes, r.suspicion, r.told,
-                r.priority, r.ready_at, p.lane, p.crash_limit
-    ), held as (
-      insert into {schema}.lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
-                                  crashes, suspicion, crash_limit, told)
-      select p_shard, g.run_id, p_worker, v_now, case when p_begin and g.crash_limit > 0 then v_now end, g.epoch, g.last_seq, g.attempt,
-             g.failures, g.crashes, g.suspicion, g.crash_limit, g.told
-        from gone g
-    ), claimed as materialized (
-      select r.id, r.key, r.parent_id, r.root_id, r.depth, r.input, r.input_notes,
-             r.created_at, r.deadline_at, r.retry, r.raw, r.tags,
-             sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
-               over (rows unbounded preceding) > 8000000 as left_out
-        from {schema}.run r
-       where r.shard = p_shard and r.id = any (array(select g.run_id from gone g))
-    )
-    select g.run_id, g.lane, floor(round(date_part('epoch', g.ready_at) * 1e6) / 1e3),
-           case when not r.left_out then r.input::text end, case when not r.left_out then r.input_notes::text end,
-           nullif(g.epoch, 1), nullif(g.last_seq, 0), nullif(g.told, false),
-           case when r.created_at <> g.ready_at then floor(round(date_part('epoch', r.created_at) * 1e6) / 1e3) end,
-           case when g.attempt > 1 or g.failures > 0 or g.suspicion > 0 or g.priority <> 0 or r.key is not null
-                  or r.parent_id is not null or r.root_id is not null or r.deadline_at is not null or r.retry is not null
-                  or r.raw or r.tags is not null or r.left_out
-                then json_build_object(
-                  'attempt', g.attempt, 'failures', g.failures, 'suspicion', g.suspicion, 'priority', g.priority, 'key', r.key,
-                  'parentId', r.parent_id, 'rootId', r.root_id, 'depth', r.depth,
-                  'deadlineAt', floor(round(date_part('epoch', r.deadline_at) * 1e6) / 1e3), 'retry', r.retry,
-                  'isRaw', r.raw, 'tags', r.tags, 'isInputLeftOut', r.left_out)::text end
-      from gone g
-      join claimed r on r.id = g.run_id;
-
-    -- A suspect just taken does not wait.
-    if p_suspects then
-      v_suspects_waiting := exists (
-        select 1
-          from unnest(p_queues, p_workflows, p_versions) l (queue, workflow, version)
-         cross join lateral (
-           select 1
-             from {schema}.ready r
-            where r.shard = p_shard and r.suspect
-              and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
-            order by r.priority
-            limit 1) r
-         where not exists (select 1 from {schema}.queue q where q.name = l.queue and q.paused_at is not null offset 0));
+  loop
+    -- The first claimable row of each lane, and whether suspects wait in it.
+    select array_agg(l.lane) filter (where f.run_id is not null),
+           array_agg(f.priority) filter (where f.run_id is not null),
+           array_agg(f.ready_at) filter (where f.run_id is not null),
+           array_agg(f.run_id) filter (where f.run_id is not null),
+           coalesce(bool_or(s.waits), false)
+      into v_lanes, v_priorities, v_ready_ats, v_run_ids, v_suspects_waiting
+      from unnest(p_queues, p_workflows, p_versions, p_after_priorities, p_after_ms, p_after_ids)
+           with ordinality l (queue, workflow, version, priority, ready_ms, run_id, lane)
+      left join lateral (
+        select r.priority, r.ready_at, r.run_id
+          from {schema}.ready r
+         where r.shard = p_shard and r.suspect = p_suspects
+           and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
+           and (r.priority, r.ready_at, uuid_send(r.run_id))
+               > (l.priority, coalesce(to_timestamp(l.ready_ms / 1000.0), '-infinity'), uuid_send(l.run_id))
+           and (r.expires_at <= v_now) is not true
+         order by r.priority, r.ready_at, uuid_send(r.run_id)
+         limit 1) f on true
+      left join lateral (
+        select true as waits
+          from {schema}.ready r
+         where r.shard = p_shard and r.suspect
+           and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
+         order by r.priority
+         limit 1) s on true
+     where not exists (select 1 from {schema}.queue q where q.name = l.queue and q.paused_at is not null offset 0);
+    if not v_with_ready then
+      v_lanes := null;
     end if;
+
+    v_pack_lanes := null;
+    v_packs := null;
+    if v_passed is not null then
+      -- The first pack of each lane, in the order of claiming.
+      select array_agg(k.lane order by k.place), array_agg(k.place order by k.place)
+        into v_pack_lanes, v_packs
+        from (select l.lane, (k.priority, k.ready_at, k.id)::{schema}.place as place
+                from unnest(p_queues, p_workflows, p_versions, v_passed)
+                     with ordinality l (queue, workflow, version, priority, ready_at, run_id, lane)
+               cross join lateral (
+                 select k.priority, k.ready_at, k.id
+                   from {schema}.pack k
+                  where k.shard = p_shard and k.queue = l.queue and k.workflow = l.workflow and k.version = l.version
+                    and (k.priority, k.ready_at, uuid_send(k.id)) > (l.priority, l.ready_at, uuid_send(l.run_id))
+                  order by k.priority, k.ready_at, uuid_send(k.id)
+                  limit 1) k
+               where not exists (select 1 from {schema}.queue q where q.name = l.queue and q.paused_at is not null offset 0)) k;
+    end if;
+
+    if v_is_alive is null then
+      if v_lanes is null and v_packs is null then
+        v_is_alive := exists (select 1 from {schema}.worker w where w.id = p_worker and w.ended_at is null);
+      else
+        v_is_alive := {schema}.keep_worker_v1(p_worker, v_now, p_lease_ms);
+      end if;
+      if not v_is_alive then
+        raise exception 'worker % has expired', p_worker using errcode = 'PW001';
+      end if;
+    end if;
+    exit when v_lanes is null and v_packs is null;
+
+    v_ready := v_end;
+    if v_packs is not null and v_lanes is not null then
+      select l.priority, l.ready_at, l.run_id into v_ready
+        from unnest(v_priorities, v_ready_ats, v_run_ids) l (priority, ready_at, run_id)
+       order by l.priority, l.ready_at, l.run_id
+       limit 1;
+    end if;
+
+    if v_packs[1] < v_ready then
+      v_lane := v_pack_lanes[1];
+      v_taken := {schema}.take_packed_v1(p_shard, p_queues[v_lane], p_workflows[v_lane], p_versions[v_lane], v_passed[v_lane],
+                                         least(v_ready, v_packs[2]), v_left);
+      v_count := cardinality(v_taken);
+      if v_count = 0 then
+        v_passed[v_lane] := v_packs[1];
+        v_missed := true;
+        continue;
+      end if;
+      -- They are plain: what was claimed from ready may have more to it.
+      return query
+      with held as (
+        insert into {schema}.lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
+                                    crashes, suspicion, crash_limit, told)
+        select p_shard, t, p_worker, v_now, case when p_begin and p_crash_limits[v_lane] > 0 then v_now end, 1, 0, 1, 0, 0, 0,
+               p_crash_limits[v_lane], false
+          from unnest(v_taken) t
+      ), claimed as materialized (
+        select r.id, r.input, r.input_notes, r.created_at, r.priority,
+               sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
+                 over (rows unbounded preceding) > 8000000 as left_out
+          from {schema}.run r
+         where r.shard = p_shard and r.id = any (v_taken)
+      )
+      select r.id, v_lane, floor(round(date_part('epoch', r.created_at) * 1e6) / 1e3),
+             case when not r.left_out then r.input::text end, case when not r.left_out then r.input_notes::text end,
+             null::integer, null::integer, null::boolean, null::float8,
+             case when r.priority <> 0 or r.left_out
+                  then json_build_object('priority', r.priority, 'isInputLeftOut', r.left_out)::text end
+        from claimed r;
+    else
+      v_before := coalesce(v_packs[1], v_end);
+      if cardinality(v_lanes) = 1 then
+        v_quotas := array[v_left];
+      elsif cardinality(v_lanes) > 1 then
+        select array_agg(coalesce(c.n, 0) order by l.place) into v_quotas
+          from generate_subscripts(v_lanes, 1) l (place)
+          left join (
+            select c.place, count(*)::integer as n
+              from (select l.place
+                      from unnest(v_lanes, v_priorities, v_ready_ats, v_run_ids)
+                           with ordinality l (lane, priority, ready_at, run_id, place)
+                     cross join lateral (
+                       select r.priority, r.ready_at, r.run_id
+                         from {schema}.ready r
+                        where r.shard = p_shard and r.suspect = p_suspects and r.queue = p_queues[l.lane]
+                          and r.workflow = p_workflows[l.lane] and r.version = p_versions[l.lane]
+                          and (r.priority, r.ready_at, uuid_send(r.run_id)) >= (l.priority, l.ready_at, uuid_send(l.run_id))
+                          and (r.priority, r.ready_at, uuid_send(r.run_id)) < (v_before.priority, v_before.ready_at, uuid_send(v_before.run_id))
+                          and (r.expires_at <= v_now) is not true
+                        order by r.priority, r.ready_at, uuid_send(r.run_id)
+                        limit v_left) r
+                     order by r.priority, r.ready_at, r.run_id
+                     limit v_left) c
+             group by c.place) c on c.place = l.place;
+      end if;
+
+      -- Two lists of about a batch are joined by a hash, whatever the statistics: both count as ten rows or more.
+      return query
+      with picked as materialized (
+        select r.place, l.lane, p_crash_limits[l.lane] as crash_limit
+          from unnest(v_lanes, v_quotas, v_priorities, v_ready_ats, v_run_ids) l (lane, quota, priority, ready_at, run_id)
+         cross join lateral (
+           select r.ctid as place
+             from {schema}.ready r
+            where r.shard = p_shard and r.suspect = p_suspects and r.queue = p_queues[l.lane]
+              and r.workflow = p_workflows[l.lane] and r.version = p_versions[l.lane]
+              and (r.priority, r.ready_at, uuid_send(r.run_id)) >= (l.priority, l.ready_at, uuid_send(l.run_id))
+              and (r.priority, r.ready_at, uuid_send(r.run_id)) < (v_before.priority, v_before.ready_at, uuid_send(v_before.run_id))
+              and (r.expires_at <= v_now) is not true
+            order by r.priority, r.ready_at, uuid_send(r.run_id)
+            limit l.quota
+              for update skip locked) r
+      ), gone as (
+        delete from {schema}.ready r
+         using picked p
+         where r.ctid = p.place
+        returning r.run_id, r.epoch + 1 as epoch, r.last_seq, r.attempt, r.failures, r.crashes, r.suspicion, r.told,
+                  r.priority, r.ready_at, p.lane, p.crash_limit
+      ), held as (
+        insert into {schema}.lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
+                                    crashes, suspicion, crash_limit, told)
+        select p_shard, g.run_id, p_worker, v_now, case when p_begin and g.crash_limit > 0 then v_now end, g.epoch, g.last_seq, g.attempt,
+               g.failures, g.crashes, g.suspicion, g.crash_limit, g.told
+          from gone g
+      ), claimed as materialized (
+        select r.id, r.key, r.parent_id, r.root_id, r.depth, r.input, r.input_notes,
+               r.created_at, r.deadline_at, r.retry, r.raw, r.tags,
+               sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
+                 over (rows unbounded preceding) > 8000000 as left_out
+          from {schema}.run r
+         where r.shard = p_shard and r.id = any (array(select g.run_id from gone g))
+      )
+      select g.run_id, g.lane, floor(round(date_part('epoch', g.ready_at) * 1e6) / 1e3),
+             case when not r.left_out then r.input::text end, case when not r.left_out then r.input_notes::text end,
+             nullif(g.epoch, 1), nullif(g.last_seq, 0), nullif(g.told, false),
+             case when r.created_at <> g.ready_at then floor(round(date_part('epoch', r.created_at) * 1e6) / 1e3) end,
+             case when g.attempt > 1 or g.failures > 0 or g.suspicion > 0 or g.priority <> 0 or r.key is not null
+                    or r.parent_id is not null or r.root_id is not null or r.deadline_at is not null or r.retry is not null
+                    or r.raw or r.tags is not null or r.left_out
+                  then json_build_object(
+                    'attempt', g.attempt, 'failures', g.failures, 'suspicion', g.suspicion, 'priority', g.priority, 'key', r.key,
+                    'parentId', r.parent_id, 'rootId', r.root_id, 'depth', r.depth,
+                    'deadlineAt', floor(round(date_part('epoch', r.deadline_at) * 1e6) / 1e3), 'retry', r.retry,
+                    'isRaw', r.raw, 'tags', r.tags, 'isInputLeftOut', r.left_out)::text end
+        from gone g
+        join claimed r on r.id = g.run_id;
+      get diagnostics v_count = row_count;
+      -- Others are taking those that stand before the pack.
+      if v_count = 0 and v_packs is not null then
+        v_with_ready := false;
+        v_missed := true;
+      end if;
+    end if;
+    v_left := v_left - v_count;
+    exit when v_left = 0 or v_packs is null;
+  end loop;
+
+  -- A suspect just taken does not wait.
+  if p_suspects and v_left < p_limit then
+    v_suspects_waiting := exists (
+      select 1
+        from unnest(p_queues, p_workflows, p_versions) l (queue, workflow, version)
+       cross join lateral (
+         select 1
+           from {schema}.ready r
+          where r.shard = p_shard and r.suspect
+            and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
+          order by r.priority
+          limit 1) r
+       where not exists (select 1 from {schema}.queue q where q.name = l.queue and q.paused_at is not null offset 0));
   end if;
 
   run_id := null;
   told := v_suspects_waiting;
+  epoch := case when v_missed and v_left > 0 then 1 end;
   created_ms := floor(extract(epoch from v_now) * 1000);
   ready_ms := {schema}.server_v1();
   return next;

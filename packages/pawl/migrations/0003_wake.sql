@@ -186,6 +186,7 @@ begin
     return;
   end if;
 
+  perform {schema}.unpack_runs_v1(p_shard, p_runs);
   -- Parked rows are locked whether or not they are wanted: one that a due timer is moving is then met in ready.
   perform 1 from (select 1 from {schema}.parked p
                    where p.shard = p_shard and p.run_id = any (p_runs)

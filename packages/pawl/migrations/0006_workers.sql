@@ -284,6 +284,7 @@ begin
                     and (exists (select 1 from {schema}.ready y
                                   where y.shard = p_shard and y.run_id = u.run_id and not y.told
                                  offset 0)
+                         or {schema}.is_packed_v1(p_shard, u.run_id)
                          or exists (select 1 from {schema}.lease l
                                      where l.shard = p_shard and l.run_id = u.run_id and not l.told
                                     offset 0))
@@ -323,6 +324,7 @@ as $$
 declare
   v_locked uuid[];
   v_busy uuid[];
+  v_packs uuid[];
 begin
   if p_runs = '{}' then
     return p_runs;
@@ -337,7 +339,7 @@ begin
      order by r.id
        for no key update skip locked);
 
-  -- A record, a claim and a due timer hold only the row in the room.
+  -- A record, a claim and a due timer hold only the row in the room, or the pack.
   v_busy := array(
     (select l.run_id from {schema}.lease l where l.shard = p_shard and l.run_id = any (v_locked)
       union all
@@ -353,6 +355,16 @@ begin
       union all
      select p.run_id from (select p.run_id from {schema}.parked p
                             where p.shard = p_shard and p.run_id = any (v_locked) for update skip locked) p));
+  v_packs := array(select distinct r.pack_id from {schema}.run r
+                    where r.shard = p_shard and r.id = any (v_locked) and {schema}.is_packed_v1(p_shard, r.id));
+  if v_packs <> '{}' then
+    v_packs := array(select k from unnest(v_packs) k
+                     except
+                     select k.id from (select k.id from {schema}.pack k
+                                        where k.shard = p_shard and k.id = any (v_packs) for update skip locked) k);
+    v_busy := v_busy || array(select r.id from {schema}.run r
+                               where r.shard = p_shard and r.id = any (v_locked) and (r.pack_id = any (v_packs)) is true);
+  end if;
   return array(select r.id from {schema}.run r
                 where r.shard = p_shard and r.id = any (v_locked) and r.id = any (p_runs) and r.id <> all (v_busy)
                   and (not p_with_parents or r.parent_id is null or (r.parent_id = any (v_locked) and r.parent_id <> all (v_busy))));

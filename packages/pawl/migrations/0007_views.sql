@@ -4,20 +4,19 @@ create view {schema}.runs as
 select r.id, r.workflow, r.version, r.queue, r.priority,
        case when e.status is not null then e.status
             when l.run_id is not null then 'running'
-            when y.run_id is not null then 'pending'
-            when p.reason = 'delayed' then 'pending'
+            when y.run_id is not null or k.ready_at is not null or p.reason = 'delayed' then 'pending'
             when p.reason in ('waiting', 'retry') then 'waiting'
             else p.reason end as status,
        r.key, r.tags, r.parent_id, coalesce(r.root_id, r.id) as root_id, r.depth, r.forked_from,
        coalesce(r.first_id, r.id) as first_id, r.continued_as,
-       coalesce(l.epoch, y.epoch, p.epoch, s.epoch, e.epoch, 1) as epoch,
-       coalesce(l.last_seq, y.last_seq, p.last_seq) as last_seq,
-       coalesce(l.attempt, y.attempt, p.attempt, s.attempt, e.attempt) as attempt,
-       coalesce(l.failures, y.failures, p.failures) as failures,
-       coalesce(l.crashes, y.crashes, p.crashes) as crashes,
+       coalesce(l.epoch, y.epoch, k.zero, p.epoch, s.epoch, e.epoch, 1) as epoch,
+       coalesce(l.last_seq, y.last_seq, k.zero, p.last_seq) as last_seq,
+       coalesce(l.attempt, y.attempt, k.zero + 1, p.attempt, s.attempt, e.attempt) as attempt,
+       coalesce(l.failures, y.failures, k.zero, p.failures)::smallint as failures,
+       coalesce(l.crashes, y.crashes, k.zero, p.crashes)::smallint as crashes,
        l.worker_id, w.host, w.pid, l.claimed_at, l.began_at, p.reason::text as park_reason, p.due_at, p.wants,
        r.created_at, r.start_at, r.expires_at, r.deadline_at,
-       coalesce(e.ended_at, l.claimed_at, y.ready_at, p.parked_at) as moved_at,
+       coalesce(e.ended_at, l.claimed_at, y.ready_at, k.ready_at, p.parked_at) as moved_at,
        e.ended_at, e.ended_at - r.created_at as duration,
        s.error ->> 'code' as error_code, s.error ->> 'message' as error_message,
        r.input, r.input_notes, case when e.status = 'completed' then e.data end as output,
@@ -42,6 +41,13 @@ select r.id, r.workflow, r.version, r.queue, r.priority,
      where e.status is null and y.shard = r.shard and y.run_id = r.id
     offset 0) y on true
   left join lateral (
+    select k.ready_at, 0 as zero
+      from (select k.ready_at, k.run_ids
+              from {schema}.pack k
+             where e.status is null and k.shard = r.shard and k.id = r.pack_id
+            offset 0) k
+     where r.id = any (k.run_ids)) k on true
+  left join lateral (
     select l.run_id, l.epoch, l.last_seq, l.attempt, l.failures, l.crashes, l.worker_id, l.claimed_at, l.began_at
       from {schema}.lease l
      where e.status is null and l.shard = r.shard and l.run_id = r.id
@@ -60,6 +66,11 @@ create view {schema}.live_runs as
 select y.run_id as run_id, y.workflow::text as workflow, y.version as version, y.queue::text as queue, 'pending'::text as status,
        null::text as park_reason, y.ready_at as moved_at, null::timestamptz as due_at, null::uuid as worker_id, y.shard as shard
   from {schema}.ready y
+ union all
+select u.run_id as run_id, k.workflow::text as workflow, k.version as version, k.queue::text as queue, 'pending'::text as status,
+       null::text as park_reason, k.ready_at as moved_at, null::timestamptz as due_at, null::uuid as worker_id, k.shard as shard
+  from {schema}.pack k
+ cross join unnest(k.run_ids) u (run_id)
  union all
 select l.run_id as run_id, r.workflow as workflow, r.version as version, r.queue as queue, 'running'::text as status,
        null::text as park_reason, l.claimed_at as moved_at, null::timestamptz as due_at, l.worker_id as worker_id, l.shard as shard
@@ -425,6 +436,11 @@ begin
 
   v_able := format('for %s@%s on queue "%s"', v_run.workflow, v_run.version, v_run.queue);
   select y.* into v_ready from {schema}.ready y where y.run_id = v_run.id and y.shard = v_run.shard;
+  if not found then
+    select k.ready_at, false into v_ready.ready_at, v_ready.suspect
+      from {schema}.pack k
+     where k.id = v_run.pack_id and k.shard = v_run.shard and v_run.id = any (k.run_ids);
+  end if;
   if found then
     if exists (select 1 from {schema}.queue q where q.name = v_run.queue and q.paused_at is not null) then
       return format('a resume of queue "%s"', v_run.queue);

@@ -129,8 +129,8 @@ $$;
 -- The narrowest filter leads, and the others are asked of what it finds:
 --   error code       stopped_error
 --   tags             tag_pkey, by the first of them
---   status           stopped_status for failed, cancelled, timed_out and expired; ready_pkey, lease_pkey, parked_pkey and
---                    parked_reason for those that live; run_pkey for completed
+--   status           stopped_status for failed, cancelled, timed_out and expired; ready_pkey, pack_pkey, lease_pkey, parked_pkey
+--                    and parked_reason for those that live; run_pkey for completed
 --   anything else    run_pkey
 -- Looks at no more than p_look runs. next_id, the same in every row, says where to go on, if there may be more: a page may
 -- be short, or be one row without a run.
@@ -153,6 +153,8 @@ declare
   v_look uuid[];
   v_found uuid[];
   v_next uuid;
+  v_newest uuid;
+  v_floor uuid;
 begin
   if p_error_code is not null then
     v_look := array(select s.run_id from {schema}.stopped s
@@ -180,13 +182,27 @@ begin
                      where p.shard = p_shard and p.run_id < v_before and p.run_id > v_after
                      order by p.run_id desc limit p_look);
   elsif p_status = 'pending' then
+    -- A pack has the id of its last run, and its runs were made within a second: those from the floor on are in so many packs that end
+    -- before the page does, or in one that ends within a second of it. What is older is for the next page.
+    v_newest := {schema}.later_id_v1(v_before, 1001);
+    v_floor := coalesce((select k.id from {schema}.pack k
+                          where k.shard = p_shard and k.id < v_before
+                          order by k.id desc offset p_look / 32 limit 1), v_after);
     v_look := array(select m.run_id
                       from ((select y.run_id from {schema}.ready y
-                              where y.shard = p_shard and y.run_id < v_before and y.run_id > v_after
+                              where y.shard = p_shard and y.run_id < v_before and y.run_id > v_after and y.run_id >= v_floor
                               order by y.run_id desc limit p_look)
                             union all
+                            select u.run_id
+                              from (select k.run_ids from {schema}.pack k
+                                     where k.shard = p_shard and k.id < v_newest and k.id >= v_floor and k.run_ids[1] < v_before
+                                     order by k.id desc) k
+                             cross join unnest(k.run_ids) u (run_id)
+                             where u.run_id < v_before and u.run_id > v_after and u.run_id >= v_floor
+                            union all
                             (select p.run_id from {schema}.parked p
-                              where p.shard = p_shard and p.reason = 'delayed' and p.run_id < v_before and p.run_id > v_after
+                              where p.shard = p_shard and p.reason = 'delayed'
+                                and p.run_id < v_before and p.run_id > v_after and p.run_id >= v_floor
                               order by p.reason desc, p.run_id desc limit p_look)) m
                      order by m.run_id desc limit p_look);
   else
@@ -212,6 +228,8 @@ begin
     v_next := v_found[p_limit];
   elsif cardinality(v_look) = p_look then
     v_next := v_look[p_look];
+  elsif v_floor > v_after then
+    v_next := v_floor;
   end if;
 
   if v_found = '{}' then
@@ -223,6 +241,17 @@ begin
     from unnest(v_found) with ordinality f (id, place)
    cross join lateral (
      select r from {schema}.runs r where r.shard = p_shard and r.id = f.id offset 0) r;
+end
+$$;
+
+-- The least id of those that are made so many milliseconds after this one, or later.
+create function {schema}.later_id_v1(p_id uuid, p_ms integer)
+returns uuid
+language plpgsql immutable
+as $$
+begin
+  return (lpad(to_hex(least(x'ffffffffffff'::bigint, ('x' || left(replace(p_id::text, '-', ''), 12))::bit(48)::bigint + p_ms)), 12, '0')
+          || repeat(case when p_id > 'fffffff0-0000-0000-0000-000000000000' then 'f' else '0' end, 20))::uuid;
 end
 $$;
 
@@ -251,6 +280,9 @@ as $$
 #variable_conflict use_column
 declare
   v_ready bigint := (select count(*) from (select 1 from {schema}.ready y where y.shard = p_shard limit p_most) y);
+  v_packs bigint := (select count(*) from (select 1 from {schema}.pack k where k.shard = p_shard limit p_most) k);
+  v_packed bigint := (select coalesce(sum(cardinality(k.run_ids)), 0)
+                        from (select k.run_ids from {schema}.pack k where k.shard = p_shard limit p_most) k);
   v_held bigint := (select count(*) from (select 1 from {schema}.lease l where l.shard = p_shard limit p_most) l);
   v_parked bigint := (select count(*) from (select 1 from {schema}.parked p where p.shard = p_shard limit p_most) p);
   v_delayed bigint := (select count(*) from (select 1 from {schema}.parked p
@@ -265,6 +297,7 @@ declare
 begin
   if not v_exact then
     v_ready := {schema}.estimate_rows_v1('{schema}.ready', v_ready, p_most);
+    v_packed := {schema}.estimate_rows_v1('{schema}.pack', v_packs, p_most) * v_packed / greatest(v_packs, 1);
     v_held := {schema}.estimate_rows_v1('{schema}.lease', v_held, p_most);
     v_parked := {schema}.estimate_rows_v1('{schema}.parked', v_parked, p_most);
     v_stopped := {schema}.estimate_rows_v1('{schema}.stopped', v_stopped, p_most);
@@ -272,12 +305,12 @@ begin
   end if;
   return query
   select c.status, c.n, c.is_exact
-    from (values ('pending', v_ready + v_delayed, v_ready < p_most and v_delayed < p_most),
+    from (values ('pending', v_ready + v_packed + v_delayed, v_ready < p_most and v_packs < p_most and v_delayed < p_most),
                  ('running', v_held, v_held < p_most),
                  ('waiting', greatest(v_parked - v_delayed - v_paused - v_blocked, 0), v_parked < p_most),
                  ('paused', v_paused, v_paused < p_most),
                  ('blocked', v_blocked, v_blocked < p_most),
-                 ('completed', greatest(v_all - v_ready - v_held - v_parked - v_stopped, 0), v_exact)) c (status, n, is_exact);
+                 ('completed', greatest(v_all - v_ready - v_packed - v_held - v_parked - v_stopped, 0), v_exact)) c (status, n, is_exact);
   return query
   select s.status, s.n, s.n < p_most
     from unnest('{failed,cancelled,timed_out,expired}'::text[]) k (status)
@@ -304,7 +337,7 @@ end
 $$;
 
 -- What waits to be claimed, by lane: how many (up to p_most a lane), and since when the oldest.
--- Index: ready_claim, one step a lane and priority.
+-- Index: ready_claim and pack_claim, one step a lane and priority.
 create function {schema}.backlog_v1(p_shard smallint, p_most integer)
 returns table (queue text, workflow text, version integer, n bigint, is_exact boolean, oldest_ms float8)
 language plpgsql stable
@@ -331,15 +364,34 @@ begin
         where (y.queue, y.workflow, y.version, y.suspect, y.priority) > (l.queue, l.workflow, l.version, l.suspect, l.priority)
         order by y.queue, y.workflow, y.version, y.suspect, y.priority, y.ready_at
         limit 1) n
+  ), packed_lane as (
+    (select k.queue, k.workflow, k.version, k.priority, k.ready_at
+       from {schema}.pack k
+      order by k.queue, k.workflow, k.version, k.priority, k.ready_at
+      limit 1)
+    union all
+    select n.queue, n.workflow, n.version, n.priority, n.ready_at
+      from packed_lane l
+     cross join lateral (
+       select k.queue, k.workflow, k.version, k.priority, k.ready_at
+         from {schema}.pack k
+        where (k.queue, k.workflow, k.version, k.priority) > (l.queue, l.workflow, l.version, l.priority)
+        order by k.queue, k.workflow, k.version, k.priority, k.ready_at
+        limit 1) n
   ), kind as (
     select l.queue, l.workflow, l.version, min(l.ready_at) as oldest_at
-      from lane l
+      from (select l.queue, l.workflow, l.version, l.ready_at from lane l
+             union all
+            select l.queue, l.workflow, l.version, l.ready_at from packed_lane l) l
      group by l.queue, l.workflow, l.version
   )
-  select k.queue, k.workflow, k.version, c.n, c.n < p_most, floor(extract(epoch from k.oldest_at) * 1000)::float8
+  select k.queue, k.workflow, k.version, least(c.n, p_most), c.n < p_most, floor(extract(epoch from k.oldest_at) * 1000)::float8
     from kind k
    cross join lateral (
-     select count(*) as n
+     select count(*) + (select coalesce(sum(cardinality(s.run_ids)), 0)
+                          from (select s.run_ids from {schema}.pack s
+                                 where s.shard = p_shard and s.queue = k.queue and s.workflow = k.workflow and s.version = k.version
+                                 limit p_most) s) as n
        from (select 1 from {schema}.ready y
               where y.shard = p_shard and y.queue = k.queue and y.workflow = k.workflow and y.version = k.version
               limit p_most) y) c

@@ -43,6 +43,7 @@ begin
   v_leased := array(select l.run_id from {schema}.lease l
                      where l.shard = p_shard and l.run_id = any (v_locked)
                      order by l.run_id for update);
+  perform {schema}.unpack_runs_v1(p_shard, array[p_run]);
   delete from {schema}.parked p where p.shard = p_shard and p.run_id = p_run returning p.epoch, p.attempt into v_epoch, v_attempt;
   for i in 1 .. 3 loop
     exit when v_epoch is not null;
@@ -283,6 +284,7 @@ begin
   if {schema}.end_status_v1(p_shard, p_run) is not null then
     return 'ended';
   end if;
+  perform {schema}.unpack_runs_v1(p_shard, array[p_run]);
   v_now := {clock};
   v_start := coalesce(to_timestamp(p_start_ms / 1000.0), v_now);
 

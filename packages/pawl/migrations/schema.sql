@@ -6,11 +6,19 @@ create domain pawl.event_kind as text constraint event_kind_check CHECK ((VALUE 
 
 create domain pawl.ordinal as integer constraint ordinal_check CHECK ((VALUE > 0));
 
+create domain pawl.packed_runs as uuid[] constraint packed_runs_check CHECK (((cardinality(VALUE) >= 1) AND (cardinality(VALUE) <= 64)));
+
 create domain pawl.park_reason as text constraint park_reason_check CHECK ((VALUE = ANY (ARRAY['delayed'::text, 'waiting'::text, 'retry'::text, 'paused'::text, 'blocked'::text])));
 
 create type pawl.held as (
   runs            uuid[],
   told            uuid[]
+);
+
+create type pawl.place as (
+  priority        integer,
+  ready_at        timestamp with time zone,
+  run_id          uuid
 );
 
 create type pawl.room as (
@@ -105,6 +113,18 @@ create table pawl.migration (
   constraint migration_pkey PRIMARY KEY (version)
 );
 
+create table pawl.pack (
+  id              uuid not null,
+  ready_at        timestamp with time zone not null,
+  priority        integer not null,
+  version         integer not null,
+  shard           smallint not null,
+  queue           text collate "C" not null,
+  workflow        text collate "C" not null,
+  run_ids         pawl.packed_runs not null,
+  constraint pack_pkey PRIMARY KEY (id, shard)
+) with (fillfactor=60, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=500);
+
 create table pawl.parked (
   run_id          uuid not null,
   parked_at       timestamp with time zone not null,
@@ -161,6 +181,7 @@ create table pawl.run (
   forked_from     uuid,
   first_id        uuid,
   continued_as    uuid,
+  pack_id         uuid,
   created_at      timestamp with time zone not null,
   start_at        timestamp with time zone,
   expires_at      timestamp with time zone,
@@ -492,6 +513,8 @@ CREATE INDEX inbox_unread ON pawl.inbox USING btree (run_id, topic) WHERE (taken
 
 CREATE INDEX lease_worker ON pawl.lease USING btree (worker_id, claimed_at);
 
+CREATE INDEX pack_claim ON pawl.pack USING btree (queue, workflow, version, priority, ready_at, uuid_send(id));
+
 CREATE INDEX parked_due ON pawl.parked USING btree (shard, due_at) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX parked_reason ON pawl.parked USING btree (reason, run_id) WHERE ((reason)::text <> 'waiting'::text);
@@ -716,6 +739,19 @@ create view pawl.live_runs as
     y.shard
    FROM pawl.ready y
 UNION ALL
+ SELECT u.run_id,
+    k.workflow,
+    k.version,
+    k.queue,
+    'pending'::text AS status,
+    NULL::text AS park_reason,
+    k.ready_at AS moved_at,
+    NULL::timestamp with time zone AS due_at,
+    NULL::uuid AS worker_id,
+    k.shard
+   FROM (pawl.pack k
+     CROSS JOIN LATERAL unnest((k.run_ids)::uuid[]) u(run_id))
+UNION ALL
  SELECT l.run_id,
     r.workflow,
     r.version,
@@ -868,8 +904,7 @@ create view pawl.runs as
         CASE
             WHEN (e.status IS NOT NULL) THEN e.status
             WHEN (l.run_id IS NOT NULL) THEN 'running'::text
-            WHEN (y.run_id IS NOT NULL) THEN 'pending'::text
-            WHEN ((p.reason)::text = 'delayed'::text) THEN 'pending'::text
+            WHEN ((y.run_id IS NOT NULL) OR (k.ready_at IS NOT NULL) OR ((p.reason)::text = 'delayed'::text)) THEN 'pending'::text
             WHEN ((p.reason)::text = ANY (ARRAY['waiting'::text, 'retry'::text])) THEN 'waiting'::text
             ELSE (p.reason)::text
         END AS status,
@@ -881,11 +916,11 @@ create view pawl.runs as
     r.forked_from,
     COALESCE(r.first_id, r.id) AS first_id,
     r.continued_as,
-    COALESCE(l.epoch, y.epoch, p.epoch, s.epoch, e.epoch, 1) AS epoch,
-    COALESCE(l.last_seq, y.last_seq, p.last_seq) AS last_seq,
-    COALESCE(l.attempt, y.attempt, p.attempt, s.attempt, e.attempt) AS attempt,
-    COALESCE(l.failures, y.failures, p.failures) AS failures,
-    COALESCE(l.crashes, y.crashes, p.crashes) AS crashes,
+    COALESCE(l.epoch, y.epoch, k.zero, p.epoch, s.epoch, e.epoch, 1) AS epoch,
+    COALESCE(l.last_seq, y.last_seq, k.zero, p.last_seq) AS last_seq,
+    COALESCE(l.attempt, y.attempt, (k.zero + 1), p.attempt, s.attempt, e.attempt) AS attempt,
+    (COALESCE((l.failures)::integer, (y.failures)::integer, k.zero, (p.failures)::integer))::smallint AS failures,
+    (COALESCE((l.crashes)::integer, (y.crashes)::integer, k.zero, (p.crashes)::integer))::smallint AS crashes,
     l.worker_id,
     w.host,
     w.pid,
@@ -898,7 +933,7 @@ create view pawl.runs as
     r.start_at,
     r.expires_at,
     r.deadline_at,
-    COALESCE(e.ended_at, l.claimed_at, y.ready_at, p.parked_at) AS moved_at,
+    COALESCE(e.ended_at, l.claimed_at, y.ready_at, k.ready_at, p.parked_at) AS moved_at,
     e.ended_at,
     (e.ended_at - r.created_at) AS duration,
     (s.error ->> 'code'::text) AS error_code,
@@ -917,7 +952,7 @@ create view pawl.runs as
     s.error_notes,
     r.retry,
     r.shard
-   FROM ((((((pawl.run r
+   FROM (((((((pawl.run r
      LEFT JOIN LATERAL ( SELECT (e_1.kind)::text AS status,
             e_1.at AS ended_at,
             e_1.epoch,
@@ -952,6 +987,14 @@ create view pawl.runs as
            FROM pawl.ready y_1
           WHERE ((e.status IS NULL) AND (y_1.shard = r.shard) AND (y_1.run_id = r.id))
          OFFSET 0) y ON (true))
+     LEFT JOIN LATERAL ( SELECT k_1.ready_at,
+            0 AS zero
+           FROM ( SELECT k_2.ready_at,
+                    k_2.run_ids
+                   FROM pawl.pack k_2
+                  WHERE ((e.status IS NULL) AND (k_2.shard = r.shard) AND (k_2.id = r.pack_id))
+                 OFFSET 0) k_1
+          WHERE (r.id = ANY ((k_1.run_ids)::uuid[]))) k ON (true))
      LEFT JOIN LATERAL ( SELECT l_1.run_id,
             l_1.epoch,
             l_1.last_seq,
@@ -1337,15 +1380,34 @@ begin
         where (y.queue, y.workflow, y.version, y.suspect, y.priority) > (l.queue, l.workflow, l.version, l.suspect, l.priority)
         order by y.queue, y.workflow, y.version, y.suspect, y.priority, y.ready_at
         limit 1) n
+  ), packed_lane as (
+    (select k.queue, k.workflow, k.version, k.priority, k.ready_at
+       from "pawl".pack k
+      order by k.queue, k.workflow, k.version, k.priority, k.ready_at
+      limit 1)
+    union all
+    select n.queue, n.workflow, n.version, n.priority, n.ready_at
+      from packed_lane l
+     cross join lateral (
+       select k.queue, k.workflow, k.version, k.priority, k.ready_at
+         from "pawl".pack k
+        where (k.queue, k.workflow, k.version, k.priority) > (l.queue, l.workflow, l.version, l.priority)
+        order by k.queue, k.workflow, k.version, k.priority, k.ready_at
+        limit 1) n
   ), kind as (
     select l.queue, l.workflow, l.version, min(l.ready_at) as oldest_at
-      from lane l
+      from (select l.queue, l.workflow, l.version, l.ready_at from lane l
+             union all
+            select l.queue, l.workflow, l.version, l.ready_at from packed_lane l) l
      group by l.queue, l.workflow, l.version
   )
-  select k.queue, k.workflow, k.version, c.n, c.n < p_most, floor(extract(epoch from k.oldest_at) * 1000)::float8
+  select k.queue, k.workflow, k.version, least(c.n, p_most), c.n < p_most, floor(extract(epoch from k.oldest_at) * 1000)::float8
     from kind k
    cross join lateral (
-     select count(*) as n
+     select count(*) + (select coalesce(sum(cardinality(s.run_ids)), 0)
+                          from (select s.run_ids from "pawl".pack s
+                                 where s.shard = p_shard and s.queue = k.queue and s.workflow = k.workflow and s.version = k.version
+                                 limit p_most) s) as n
        from (select 1 from "pawl".ready y
               where y.shard = p_shard and y.queue = k.queue and y.workflow = k.workflow and y.version = k.version
               limit p_most) y) c
@@ -1624,6 +1686,7 @@ AS $function$
 #variable_conflict use_column
 declare
   v_now timestamptz := clock_timestamp();
+  v_left integer := p_limit;
   v_lanes integer[];
   v_priorities integer[];
   v_ready_ats timestamptz[];
@@ -1631,137 +1694,233 @@ declare
   v_quotas integer[];
   v_suspects_waiting boolean;
   v_is_alive boolean;
+  v_with_ready boolean := true;
+  v_pack_lanes integer[];
+  v_packs "pawl".place[];
+  -- Where in each lane to look for packs from: behind its mark, and behind those that others have locked.
+  v_passed "pawl".place[];
+  v_end "pawl".place := (2147483647, 'infinity', 'ffffffff-ffff-ffff-ffff-ffffffffffff');
+  v_before "pawl".place;
+  v_ready "pawl".place;
+  v_lane integer;
+  v_taken uuid[];
+  v_count integer;
+  v_missed boolean := false;
 begin
-  -- The first claimable row of each lane, and whether suspects wait in it.
-  select array_agg(l.lane) filter (where f.run_id is not null),
-         array_agg(f.priority) filter (where f.run_id is not null),
-         array_agg(f.ready_at) filter (where f.run_id is not null),
-         array_agg(f.run_id) filter (where f.run_id is not null),
-         coalesce(bool_or(s.waits), false)
-    into v_lanes, v_priorities, v_ready_ats, v_run_ids, v_suspects_waiting
-    from unnest(p_queues, p_workflows, p_versions, p_after_priorities, p_after_ms, p_after_ids)
-         with ordinality l (queue, workflow, version, priority, ready_ms, run_id, lane)
-    left join lateral (
-      select r.priority, r.ready_at, r.run_id
-        from "pawl".ready r
-       where r.shard = p_shard and r.suspect = p_suspects
-         and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
-         and (r.priority, r.ready_at, uuid_send(r.run_id))
-             > (l.priority, coalesce(to_timestamp(l.ready_ms / 1000.0), '-infinity'), uuid_send(l.run_id))
-         and (r.expires_at <= v_now) is not true
-       order by r.priority, r.ready_at, uuid_send(r.run_id)
-       limit 1) f on true
-    left join lateral (
-      select true as waits
-        from "pawl".ready r
-       where r.shard = p_shard and r.suspect
-         and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
-       order by r.priority
-       limit 1) s on true
-   where not exists (select 1 from "pawl".queue q where q.name = l.queue and q.paused_at is not null offset 0);
-
-  if v_lanes is null then
-    v_is_alive := exists (select 1 from "pawl".worker w where w.id = p_worker and w.ended_at is null);
-  else
-    v_is_alive := "pawl".keep_worker_v1(p_worker, v_now, p_lease_ms);
+  if not p_suspects then
+    v_passed := array(
+      select (m.priority, coalesce(to_timestamp(m.ready_ms / 1000.0), '-infinity'), m.run_id)::"pawl".place
+        from unnest(p_after_priorities, p_after_ms, p_after_ids) with ordinality m (priority, ready_ms, run_id, lane)
+       order by m.lane);
   end if;
-  if not v_is_alive then
-    raise exception 'worker % has expired', p_worker using errcode = 'PW001';
-  end if;
-
-  if cardinality(v_lanes) = 1 then
-    v_quotas := array[p_limit];
-  elsif cardinality(v_lanes) > 1 then
-    select array_agg(coalesce(c.n, 0) order by l.place) into v_quotas
-      from generate_subscripts(v_lanes, 1) l (place)
-      left join (
-        select c.place, count(*)::integer as n
-          from (select l.place
-                  from unnest(v_lanes, v_priorities, v_ready_ats, v_run_ids)
-                       with ordinality l (lane, priority, ready_at, run_id, place)
-                 cross join lateral (
-                   select r.priority, r.ready_at, r.run_id
-                     from "pawl".ready r
-                    where r.shard = p_shard and r.suspect = p_suspects and r.queue = p_queues[l.lane]
-                      and r.workflow = p_workflows[l.lane] and r.version = p_versions[l.lane]
-                      and (r.priority, r.ready_at, uuid_send(r.run_id)) >= (l.priority, l.ready_at, uuid_send(l.run_id))
-                      and (r.expires_at <= v_now) is not true
-                    order by r.priority, r.ready_at, uuid_send(r.run_id)
-                    limit p_limit) r
-                 order by r.priority, r.ready_at, r.run_id
-                 limit p_limit) c
-         group by c.place) c on c.place = l.place;
-  end if;
-
-  if v_lanes is not null then
-    -- Two lists of about a batch are joined by a hash, whatever the statistics: both count as ten rows or more.
-    return query
-    with picked as materialized (
-      select r.place, l.lane, p_crash_limits[l.lane] as crash_limit
-        from unnest(v_lanes, v_quotas, v_priorities, v_ready_ats, v_run_ids) l (lane, quota, priority, ready_at, run_id)
-       cross join lateral (
-         select r.ctid as place
-           from "pawl".ready r
-          where r.shard = p_shard and r.suspect = p_suspects and r.queue = p_queues[l.lane]
-            and r.workflow = p_workflows[l.lane] and r.version = p_versions[l.lane]
-            and (r.priority, r.ready_at, uuid_send(r.run_id)) >= (l.priority, l.ready_at, uuid_send(l.run_id))
-            and (r.expires_at <= v_now) is not true
-          order by r.priority, r.ready_at, uuid_send(r.run_id)
-          limit l.quota
-            for update skip locked) r
-    ), gone as (
-      delete from "pawl".ready r
-       using picked p
-       where r.ctid = p.place
-      returning r.run_id, r.epoch + 1 as epoch, r.last_seq, r.attempt, r.failures, r.crashes, r.suspicion, r.told,
-                r.priority, r.ready_at, p.lane, p.crash_limit
-    ), held as (
-      insert into "pawl".lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
-                                  crashes, suspicion, crash_limit, told)
-      select p_shard, g.run_id, p_worker, v_now, case when p_begin and g.crash_limit > 0 then v_now end, g.epoch, g.last_seq, g.attempt,
-             g.failures, g.crashes, g.suspicion, g.crash_limit, g.told
-        from gone g
-    ), claimed as materialized (
-      select r.id, r.key, r.parent_id, r.root_id, r.depth, r.input, r.input_notes,
-             r.created_at, r.deadline_at, r.retry, r.raw, r.tags,
-             sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
-               over (rows unbounded preceding) > 8000000 as left_out
-        from "pawl".run r
-       where r.shard = p_shard and r.id = any (array(select g.run_id from gone g))
-    )
-    select g.run_id, g.lane, floor(round(date_part('epoch', g.ready_at) * 1e6) / 1e3),
-           case when not r.left_out then r.input::text end, case when not r.left_out then r.input_notes::text end,
-           nullif(g.epoch, 1), nullif(g.last_seq, 0), nullif(g.told, false),
-           case when r.created_at <> g.ready_at then floor(round(date_part('epoch', r.created_at) * 1e6) / 1e3) end,
-           case when g.attempt > 1 or g.failures > 0 or g.suspicion > 0 or g.priority <> 0 or r.key is not null
-                  or r.parent_id is not null or r.root_id is not null or r.deadline_at is not null or r.retry is not null
-                  or r.raw or r.tags is not null or r.left_out
-                then json_build_object(
-                  'attempt', g.attempt, 'failures', g.failures, 'suspicion', g.suspicion, 'priority', g.priority, 'key', r.key,
-                  'parentId', r.parent_id, 'rootId', r.root_id, 'depth', r.depth,
-                  'deadlineAt', floor(round(date_part('epoch', r.deadline_at) * 1e6) / 1e3), 'retry', r.retry,
-                  'isRaw', r.raw, 'tags', r.tags, 'isInputLeftOut', r.left_out)::text end
-      from gone g
-      join claimed r on r.id = g.run_id;
-
-    -- A suspect just taken does not wait.
-    if p_suspects then
-      v_suspects_waiting := exists (
-        select 1
-          from unnest(p_queues, p_workflows, p_versions) l (queue, workflow, version)
-         cross join lateral (
-           select 1
-             from "pawl".ready r
-            where r.shard = p_shard and r.suspect
-              and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
-            order by r.priority
-            limit 1) r
-         where not exists (select 1 from "pawl".queue q where q.name = l.queue and q.paused_at is not null offset 0));
+  loop
+    -- The first claimable row of each lane, and whether suspects wait in it.
+    select array_agg(l.lane) filter (where f.run_id is not null),
+           array_agg(f.priority) filter (where f.run_id is not null),
+           array_agg(f.ready_at) filter (where f.run_id is not null),
+           array_agg(f.run_id) filter (where f.run_id is not null),
+           coalesce(bool_or(s.waits), false)
+      into v_lanes, v_priorities, v_ready_ats, v_run_ids, v_suspects_waiting
+      from unnest(p_queues, p_workflows, p_versions, p_after_priorities, p_after_ms, p_after_ids)
+           with ordinality l (queue, workflow, version, priority, ready_ms, run_id, lane)
+      left join lateral (
+        select r.priority, r.ready_at, r.run_id
+          from "pawl".ready r
+         where r.shard = p_shard and r.suspect = p_suspects
+           and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
+           and (r.priority, r.ready_at, uuid_send(r.run_id))
+               > (l.priority, coalesce(to_timestamp(l.ready_ms / 1000.0), '-infinity'), uuid_send(l.run_id))
+           and (r.expires_at <= v_now) is not true
+         order by r.priority, r.ready_at, uuid_send(r.run_id)
+         limit 1) f on true
+      left join lateral (
+        select true as waits
+          from "pawl".ready r
+         where r.shard = p_shard and r.suspect
+           and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
+         order by r.priority
+         limit 1) s on true
+     where not exists (select 1 from "pawl".queue q where q.name = l.queue and q.paused_at is not null offset 0);
+    if not v_with_ready then
+      v_lanes := null;
     end if;
+
+    v_pack_lanes := null;
+    v_packs := null;
+    if v_passed is not null then
+      -- The first pack of each lane, in the order of claiming.
+      select array_agg(k.lane order by k.place), array_agg(k.place order by k.place)
+        into v_pack_lanes, v_packs
+        from (select l.lane, (k.priority, k.ready_at, k.id)::"pawl".place as place
+                from unnest(p_queues, p_workflows, p_versions, v_passed)
+                     with ordinality l (queue, workflow, version, priority, ready_at, run_id, lane)
+               cross join lateral (
+                 select k.priority, k.ready_at, k.id
+                   from "pawl".pack k
+                  where k.shard = p_shard and k.queue = l.queue and k.workflow = l.workflow and k.version = l.version
+                    and (k.priority, k.ready_at, uuid_send(k.id)) > (l.priority, l.ready_at, uuid_send(l.run_id))
+                  order by k.priority, k.ready_at, uuid_send(k.id)
+                  limit 1) k
+               where not exists (select 1 from "pawl".queue q where q.name = l.queue and q.paused_at is not null offset 0)) k;
+    end if;
+
+    if v_is_alive is null then
+      if v_lanes is null and v_packs is null then
+        v_is_alive := exists (select 1 from "pawl".worker w where w.id = p_worker and w.ended_at is null);
+      else
+        v_is_alive := "pawl".keep_worker_v1(p_worker, v_now, p_lease_ms);
+      end if;
+      if not v_is_alive then
+        raise exception 'worker % has expired', p_worker using errcode = 'PW001';
+      end if;
+    end if;
+    exit when v_lanes is null and v_packs is null;
+
+    v_ready := v_end;
+    if v_packs is not null and v_lanes is not null then
+      select l.priority, l.ready_at, l.run_id into v_ready
+        from unnest(v_priorities, v_ready_ats, v_run_ids) l (priority, ready_at, run_id)
+       order by l.priority, l.ready_at, l.run_id
+       limit 1;
+    end if;
+
+    if v_packs[1] < v_ready then
+      v_lane := v_pack_lanes[1];
+      v_taken := "pawl".take_packed_v1(p_shard, p_queues[v_lane], p_workflows[v_lane], p_versions[v_lane], v_passed[v_lane],
+                                         least(v_ready, v_packs[2]), v_left);
+      v_count := cardinality(v_taken);
+      if v_count = 0 then
+        v_passed[v_lane] := v_packs[1];
+        v_missed := true;
+        continue;
+      end if;
+      -- They are plain: what was claimed from ready may have more to it.
+      return query
+      with held as (
+        insert into "pawl".lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
+                                    crashes, suspicion, crash_limit, told)
+        select p_shard, t, p_worker, v_now, case when p_begin and p_crash_limits[v_lane] > 0 then v_now end, 1, 0, 1, 0, 0, 0,
+               p_crash_limits[v_lane], false
+          from unnest(v_taken) t
+      ), claimed as materialized (
+        select r.id, r.input, r.input_notes, r.created_at, r.priority,
+               sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
+                 over (rows unbounded preceding) > 8000000 as left_out
+          from "pawl".run r
+         where r.shard = p_shard and r.id = any (v_taken)
+      )
+      select r.id, v_lane, floor(round(date_part('epoch', r.created_at) * 1e6) / 1e3),
+             case when not r.left_out then r.input::text end, case when not r.left_out then r.input_notes::text end,
+             null::integer, null::integer, null::boolean, null::float8,
+             case when r.priority <> 0 or r.left_out
+                  then json_build_object('priority', r.priority, 'isInputLeftOut', r.left_out)::text end
+        from claimed r;
+    else
+      v_before := coalesce(v_packs[1], v_end);
+      if cardinality(v_lanes) = 1 then
+        v_quotas := array[v_left];
+      elsif cardinality(v_lanes) > 1 then
+        select array_agg(coalesce(c.n, 0) order by l.place) into v_quotas
+          from generate_subscripts(v_lanes, 1) l (place)
+          left join (
+            select c.place, count(*)::integer as n
+              from (select l.place
+                      from unnest(v_lanes, v_priorities, v_ready_ats, v_run_ids)
+                           with ordinality l (lane, priority, ready_at, run_id, place)
+                     cross join lateral (
+                       select r.priority, r.ready_at, r.run_id
+                         from "pawl".ready r
+                        where r.shard = p_shard and r.suspect = p_suspects and r.queue = p_queues[l.lane]
+                          and r.workflow = p_workflows[l.lane] and r.version = p_versions[l.lane]
+                          and (r.priority, r.ready_at, uuid_send(r.run_id)) >= (l.priority, l.ready_at, uuid_send(l.run_id))
+                          and (r.priority, r.ready_at, uuid_send(r.run_id)) < (v_before.priority, v_before.ready_at, uuid_send(v_before.run_id))
+                          and (r.expires_at <= v_now) is not true
+                        order by r.priority, r.ready_at, uuid_send(r.run_id)
+                        limit v_left) r
+                     order by r.priority, r.ready_at, r.run_id
+                     limit v_left) c
+             group by c.place) c on c.place = l.place;
+      end if;
+
+      -- Two lists of about a batch are joined by a hash, whatever the statistics: both count as ten rows or more.
+      return query
+      with picked as materialized (
+        select r.place, l.lane, p_crash_limits[l.lane] as crash_limit
+          from unnest(v_lanes, v_quotas, v_priorities, v_ready_ats, v_run_ids) l (lane, quota, priority, ready_at, run_id)
+         cross join lateral (
+           select r.ctid as place
+             from "pawl".ready r
+            where r.shard = p_shard and r.suspect = p_suspects and r.queue = p_queues[l.lane]
+              and r.workflow = p_workflows[l.lane] and r.version = p_versions[l.lane]
+              and (r.priority, r.ready_at, uuid_send(r.run_id)) >= (l.priority, l.ready_at, uuid_send(l.run_id))
+              and (r.priority, r.ready_at, uuid_send(r.run_id)) < (v_before.priority, v_before.ready_at, uuid_send(v_before.run_id))
+              and (r.expires_at <= v_now) is not true
+            order by r.priority, r.ready_at, uuid_send(r.run_id)
+            limit l.quota
+              for update skip locked) r
+      ), gone as (
+        delete from "pawl".ready r
+         using picked p
+         where r.ctid = p.place
+        returning r.run_id, r.epoch + 1 as epoch, r.last_seq, r.attempt, r.failures, r.crashes, r.suspicion, r.told,
+                  r.priority, r.ready_at, p.lane, p.crash_limit
+      ), held as (
+        insert into "pawl".lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
+                                    crashes, suspicion, crash_limit, told)
+        select p_shard, g.run_id, p_worker, v_now, case when p_begin and g.crash_limit > 0 then v_now end, g.epoch, g.last_seq, g.attempt,
+               g.failures, g.crashes, g.suspicion, g.crash_limit, g.told
+          from gone g
+      ), claimed as materialized (
+        select r.id, r.key, r.parent_id, r.root_id, r.depth, r.input, r.input_notes,
+               r.created_at, r.deadline_at, r.retry, r.raw, r.tags,
+               sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
+                 over (rows unbounded preceding) > 8000000 as left_out
+          from "pawl".run r
+         where r.shard = p_shard and r.id = any (array(select g.run_id from gone g))
+      )
+      select g.run_id, g.lane, floor(round(date_part('epoch', g.ready_at) * 1e6) / 1e3),
+             case when not r.left_out then r.input::text end, case when not r.left_out then r.input_notes::text end,
+             nullif(g.epoch, 1), nullif(g.last_seq, 0), nullif(g.told, false),
+             case when r.created_at <> g.ready_at then floor(round(date_part('epoch', r.created_at) * 1e6) / 1e3) end,
+             case when g.attempt > 1 or g.failures > 0 or g.suspicion > 0 or g.priority <> 0 or r.key is not null
+                    or r.parent_id is not null or r.root_id is not null or r.deadline_at is not null or r.retry is not null
+                    or r.raw or r.tags is not null or r.left_out
+                  then json_build_object(
+                    'attempt', g.attempt, 'failures', g.failures, 'suspicion', g.suspicion, 'priority', g.priority, 'key', r.key,
+                    'parentId', r.parent_id, 'rootId', r.root_id, 'depth', r.depth,
+                    'deadlineAt', floor(round(date_part('epoch', r.deadline_at) * 1e6) / 1e3), 'retry', r.retry,
+                    'isRaw', r.raw, 'tags', r.tags, 'isInputLeftOut', r.left_out)::text end
+        from gone g
+        join claimed r on r.id = g.run_id;
+      get diagnostics v_count = row_count;
+      -- Others are taking those that stand before the pack.
+      if v_count = 0 and v_packs is not null then
+        v_with_ready := false;
+        v_missed := true;
+      end if;
+    end if;
+    v_left := v_left - v_count;
+    exit when v_left = 0 or v_packs is null;
+  end loop;
+
+  -- A suspect just taken does not wait.
+  if p_suspects and v_left < p_limit then
+    v_suspects_waiting := exists (
+      select 1
+        from unnest(p_queues, p_workflows, p_versions) l (queue, workflow, version)
+       cross join lateral (
+         select 1
+           from "pawl".ready r
+          where r.shard = p_shard and r.suspect
+            and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
+          order by r.priority
+          limit 1) r
+       where not exists (select 1 from "pawl".queue q where q.name = l.queue and q.paused_at is not null offset 0));
   end if;
 
   run_id := null;
   told := v_suspects_waiting;
+  epoch := case when v_missed and v_left > 0 then 1 end;
   created_ms := floor(extract(epoch from v_now) * 1000);
   ready_ms := "pawl".server_v1();
   return next;
@@ -1882,6 +2041,9 @@ AS $function$
 #variable_conflict use_column
 declare
   v_ready bigint := (select count(*) from (select 1 from "pawl".ready y where y.shard = p_shard limit p_most) y);
+  v_packs bigint := (select count(*) from (select 1 from "pawl".pack k where k.shard = p_shard limit p_most) k);
+  v_packed bigint := (select coalesce(sum(cardinality(k.run_ids)), 0)
+                        from (select k.run_ids from "pawl".pack k where k.shard = p_shard limit p_most) k);
   v_held bigint := (select count(*) from (select 1 from "pawl".lease l where l.shard = p_shard limit p_most) l);
   v_parked bigint := (select count(*) from (select 1 from "pawl".parked p where p.shard = p_shard limit p_most) p);
   v_delayed bigint := (select count(*) from (select 1 from "pawl".parked p
@@ -1896,6 +2058,7 @@ declare
 begin
   if not v_exact then
     v_ready := "pawl".estimate_rows_v1('"pawl".ready', v_ready, p_most);
+    v_packed := "pawl".estimate_rows_v1('"pawl".pack', v_packs, p_most) * v_packed / greatest(v_packs, 1);
     v_held := "pawl".estimate_rows_v1('"pawl".lease', v_held, p_most);
     v_parked := "pawl".estimate_rows_v1('"pawl".parked', v_parked, p_most);
     v_stopped := "pawl".estimate_rows_v1('"pawl".stopped', v_stopped, p_most);
@@ -1903,12 +2066,12 @@ begin
   end if;
   return query
   select c.status, c.n, c.is_exact
-    from (values ('pending', v_ready + v_delayed, v_ready < p_most and v_delayed < p_most),
+    from (values ('pending', v_ready + v_packed + v_delayed, v_ready < p_most and v_packs < p_most and v_delayed < p_most),
                  ('running', v_held, v_held < p_most),
                  ('waiting', greatest(v_parked - v_delayed - v_paused - v_blocked, 0), v_parked < p_most),
                  ('paused', v_paused, v_paused < p_most),
                  ('blocked', v_blocked, v_blocked < p_most),
-                 ('completed', greatest(v_all - v_ready - v_held - v_parked - v_stopped, 0), v_exact)) c (status, n, is_exact);
+                 ('completed', greatest(v_all - v_ready - v_packed - v_held - v_parked - v_stopped, 0), v_exact)) c (status, n, is_exact);
   return query
   select s.status, s.n, s.n < p_most
     from unnest('{failed,cancelled,timed_out,expired}'::text[]) k (status)
@@ -1958,7 +2121,7 @@ begin
 end
 $function$;
 
-create function pawl.create_runs_v1(p_shard smallint, p_runs json, p_keyed boolean, p_whole boolean, p_holder uuid, p_crash_limit smallint, p_lease_ms integer, n_ids uuid[], n_workflows text[], n_versions integer[], n_queues text[], n_priorities integer[], n_inputs text[], n_notes text[])
+create function pawl.create_runs_v1(p_shard smallint, p_runs json, p_keyed boolean, p_whole boolean, p_holder uuid, p_crash_limit smallint, p_lease_ms integer, n_ids uuid[], n_workflows text[], n_versions integer[], n_queues text[], n_priorities integer[], n_inputs text[], n_notes text[], p_packed boolean)
  RETURNS TABLE(run_id uuid, outcome text, owner_id uuid, held_ms double precision, told boolean, server double precision)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -1986,7 +2149,7 @@ begin
 
   if p_runs is null then
     v_held := "pawl".put_plain_runs_v1(p_shard, v_now, n_ids, n_workflows, n_versions, n_queues, n_priorities, n_inputs, n_notes,
-                                         v_holder, p_crash_limit, v_paused);
+                                         p_packed, v_holder, p_crash_limit, v_paused);
   elsif p_keyed then
     return query
     select s.run_id, s.outcome, s.owner_id, null::float8, null::boolean, null::float8
@@ -2591,6 +2754,20 @@ begin
 end
 $function$;
 
+create function pawl.is_packed_v1(p_shard smallint, p_run uuid)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+begin
+  return exists (select 1
+                   from "pawl".run r
+                  cross join lateral (
+                    select k.run_ids from "pawl".pack k where k.shard = p_shard and k.id = r.pack_id offset 0) k
+                  where r.shard = p_shard and r.id = p_run and p_run = any (k.run_ids));
+end
+$function$;
+
 create function pawl.is_stopping_v1(p_shard smallint, p_child uuid, p_parent uuid)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -2646,6 +2823,17 @@ begin
 end
 $function$;
 
+create function pawl.later_id_v1(p_id uuid, p_ms integer)
+ RETURNS uuid
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+begin
+  return (lpad(to_hex(least(x'ffffffffffff'::bigint, ('x' || left(replace(p_id::text, '-', ''), 12))::bit(48)::bigint + p_ms)), 12, '0')
+          || repeat(case when p_id > 'fffffff0-0000-0000-0000-000000000000' then 'f' else '0' end, 20))::uuid;
+end
+$function$;
+
 create function pawl.limit_idling_v1(p_idle interval)
  RETURNS void
  LANGUAGE plpgsql
@@ -2677,6 +2865,8 @@ declare
   v_look uuid[];
   v_found uuid[];
   v_next uuid;
+  v_newest uuid;
+  v_floor uuid;
 begin
   if p_error_code is not null then
     v_look := array(select s.run_id from "pawl".stopped s
@@ -2704,13 +2894,27 @@ begin
                      where p.shard = p_shard and p.run_id < v_before and p.run_id > v_after
                      order by p.run_id desc limit p_look);
   elsif p_status = 'pending' then
+    -- A pack has the id of its last run, and its runs were made within a second: those from the floor on are in so many packs that end
+    -- before the page does, or in one that ends within a second of it. What is older is for the next page.
+    v_newest := "pawl".later_id_v1(v_before, 1001);
+    v_floor := coalesce((select k.id from "pawl".pack k
+                          where k.shard = p_shard and k.id < v_before
+                          order by k.id desc offset p_look / 32 limit 1), v_after);
     v_look := array(select m.run_id
                       from ((select y.run_id from "pawl".ready y
-                              where y.shard = p_shard and y.run_id < v_before and y.run_id > v_after
+                              where y.shard = p_shard and y.run_id < v_before and y.run_id > v_after and y.run_id >= v_floor
                               order by y.run_id desc limit p_look)
                             union all
+                            select u.run_id
+                              from (select k.run_ids from "pawl".pack k
+                                     where k.shard = p_shard and k.id < v_newest and k.id >= v_floor and k.run_ids[1] < v_before
+                                     order by k.id desc) k
+                             cross join unnest(k.run_ids) u (run_id)
+                             where u.run_id < v_before and u.run_id > v_after and u.run_id >= v_floor
+                            union all
                             (select p.run_id from "pawl".parked p
-                              where p.shard = p_shard and p.reason = 'delayed' and p.run_id < v_before and p.run_id > v_after
+                              where p.shard = p_shard and p.reason = 'delayed'
+                                and p.run_id < v_before and p.run_id > v_after and p.run_id >= v_floor
                               order by p.reason desc, p.run_id desc limit p_look)) m
                      order by m.run_id desc limit p_look);
   else
@@ -2736,6 +2940,8 @@ begin
     v_next := v_found[p_limit];
   elsif cardinality(v_look) = p_look then
     v_next := v_look[p_look];
+  elsif v_floor > v_after then
+    v_next := v_floor;
   end if;
 
   if v_found = '{}' then
@@ -2874,6 +3080,7 @@ AS $function$
 declare
   v_locked uuid[];
   v_busy uuid[];
+  v_packs uuid[];
 begin
   if p_runs = '{}' then
     return p_runs;
@@ -2888,7 +3095,7 @@ begin
      order by r.id
        for no key update skip locked);
 
-  -- A record, a claim and a due timer hold only the row in the room.
+  -- A record, a claim and a due timer hold only the row in the room, or the pack.
   v_busy := array(
     (select l.run_id from "pawl".lease l where l.shard = p_shard and l.run_id = any (v_locked)
       union all
@@ -2904,6 +3111,16 @@ begin
       union all
      select p.run_id from (select p.run_id from "pawl".parked p
                             where p.shard = p_shard and p.run_id = any (v_locked) for update skip locked) p));
+  v_packs := array(select distinct r.pack_id from "pawl".run r
+                    where r.shard = p_shard and r.id = any (v_locked) and "pawl".is_packed_v1(p_shard, r.id));
+  if v_packs <> '{}' then
+    v_packs := array(select k from unnest(v_packs) k
+                     except
+                     select k.id from (select k.id from "pawl".pack k
+                                        where k.shard = p_shard and k.id = any (v_packs) for update skip locked) k);
+    v_busy := v_busy || array(select r.id from "pawl".run r
+                               where r.shard = p_shard and r.id = any (v_locked) and (r.pack_id = any (v_packs)) is true);
+  end if;
   return array(select r.id from "pawl".run r
                 where r.shard = p_shard and r.id = any (v_locked) and r.id = any (p_runs) and r.id <> all (v_busy)
                   and (not p_with_parents or r.parent_id is null or (r.parent_id = any (v_locked) and r.parent_id <> all (v_busy))));
@@ -3296,7 +3513,7 @@ begin
 end
 $function$;
 
-create function pawl.put_plain_runs_v1(p_shard smallint, p_now timestamp with time zone, n_ids uuid[], n_workflows text[], n_versions integer[], n_queues text[], n_priorities integer[], n_inputs text[], n_notes text[], p_holder uuid, p_crash_limit smallint, p_paused text[])
+create function pawl.put_plain_runs_v1(p_shard smallint, p_now timestamp with time zone, n_ids uuid[], n_workflows text[], n_versions integer[], n_queues text[], n_priorities integer[], n_inputs text[], n_notes text[], p_packed boolean, p_holder uuid, p_crash_limit smallint, p_paused text[])
  RETURNS uuid[]
  LANGUAGE plpgsql
 AS $function$
@@ -3305,32 +3522,43 @@ declare
   v_version integer := n_versions[1];
   v_queue text := n_queues[1];
   v_priority integer := n_priorities[1];
+  v_count integer := cardinality(n_ids);
+  v_packed boolean := p_packed and p_holder is null;
   v_new integer;
   v_held uuid[];
 begin
   -- `on conflict` writes a second WAL record for each: of many it is left to the index to say that one is there, as for facts.
-  if cardinality(n_ids) >= 16 then
+  if v_count >= 16 then
     begin
-      insert into "pawl".run (shard, id, workflow, version, queue, priority, input, input_notes, created_at, depth)
+      insert into "pawl".run (shard, id, workflow, version, queue, priority, input, input_notes, created_at, depth, pack_id)
       select p_shard, n.id, coalesce(n.workflow, v_workflow), coalesce(n.version, v_version), coalesce(n.queue, v_queue),
-             coalesce(n.priority, v_priority), n.input::json, n.notes::json, p_now, 0
-        from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities, n_inputs, n_notes)
-             n (id, workflow, version, queue, priority, input, notes);
+             coalesce(n.priority, v_priority), n.input::json, n.notes::json, p_now, 0,
+             case when v_packed then n_ids[least((n.place + 63) / 64 * 64, v_count)] end
+        from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities, n_inputs, n_notes) with ordinality
+             n (id, workflow, version, queue, priority, input, notes, place);
       get diagnostics v_new = row_count;
     exception when unique_violation then
     end;
   end if;
   if v_new is null then
-    insert into "pawl".run (shard, id, workflow, version, queue, priority, input, input_notes, created_at, depth)
+    insert into "pawl".run (shard, id, workflow, version, queue, priority, input, input_notes, created_at, depth, pack_id)
     select p_shard, n.id, coalesce(n.workflow, v_workflow), coalesce(n.version, v_version), coalesce(n.queue, v_queue),
-           coalesce(n.priority, v_priority), n.input::json, n.notes::json, p_now, 0
-      from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities, n_inputs, n_notes)
-           n (id, workflow, version, queue, priority, input, notes)
+           coalesce(n.priority, v_priority), n.input::json, n.notes::json, p_now, 0,
+           case when v_packed then n_ids[least((n.place + 63) / 64 * 64, v_count)] end
+      from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities, n_inputs, n_notes) with ordinality
+           n (id, workflow, version, queue, priority, input, notes, place)
     on conflict (shard, id) do nothing;
     get diagnostics v_new = row_count;
   end if;
   -- Most often all are new, and named once. Those that were there are in a room, or have ended.
-  if v_new < cardinality(n_ids) then
+  if v_packed and v_new = v_count then
+    insert into "pawl".pack (shard, id, ready_at, priority, version, queue, workflow, run_ids)
+    select p_shard, n_ids[least(f + 63, v_count)], p_now, v_priority, v_version, v_queue, v_workflow, n_ids[f : f + 63]
+      from generate_series(1, v_count, 64) f;
+    perform "pawl".hint_ready_v1(n_queues);
+    return null;
+  end if;
+  if v_new < v_count then
     select array_agg(n.id), array_agg(n.workflow), array_agg(n.version), array_agg(n.queue), array_agg(n.priority)
       into n_ids, n_workflows, n_versions, n_queues, n_priorities
       from (select distinct on (n.id) n.id, coalesce(n.workflow, v_workflow) as workflow, coalesce(n.version, v_version) as version,
@@ -3339,7 +3567,8 @@ begin
              where not exists (select 1 from "pawl".ready y where y.shard = p_shard and y.run_id = n.id offset 0)
                and not exists (select 1 from "pawl".lease l where l.shard = p_shard and l.run_id = n.id offset 0)
                and not exists (select 1 from "pawl".parked p where p.shard = p_shard and p.run_id = n.id offset 0)
-               and not exists (select 1 from "pawl".event e where e.shard = p_shard and e.run_id = n.id offset 0)) n;
+               and not exists (select 1 from "pawl".event e where e.shard = p_shard and e.run_id = n.id offset 0)
+               and not "pawl".is_packed_v1(p_shard, n.id)) n;
     if n_ids is null then
       return null;
     end if;
@@ -3992,6 +4221,7 @@ begin
   if "pawl".end_status_v1(p_shard, p_run) is not null then
     return 'ended';
   end if;
+  perform "pawl".unpack_runs_v1(p_shard, array[p_run]);
   v_now := clock_timestamp();
   v_start := coalesce(to_timestamp(p_start_ms / 1000.0), v_now);
 
@@ -4536,6 +4766,7 @@ begin
                     and (exists (select 1 from "pawl".ready y
                                   where y.shard = p_shard and y.run_id = u.run_id and not y.told
                                  offset 0)
+                         or "pawl".is_packed_v1(p_shard, u.run_id)
                          or exists (select 1 from "pawl".lease l
                                      where l.shard = p_shard and l.run_id = u.run_id and not l.told
                                     offset 0))
@@ -4588,6 +4819,50 @@ begin
     delete from "pawl".lease l where l.shard = p_shard and l.run_id = any (v_held) returning l.run_id, l.attempt
   )
   select array_agg(g.run_id), array_agg(g.attempt) into runs, attempts from gone g;
+end
+$function$;
+
+create function pawl.take_packed_v1(p_shard smallint, p_queue text, p_workflow text, p_version integer, p_after pawl.place, p_before pawl.place, p_limit integer)
+ RETURNS uuid[]
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_taken uuid[] := '{}';
+  v_left integer := p_limit;
+  v_more uuid[];
+  v_picked integer;
+begin
+  -- As many packs as would do if they were full. Most are: those that an earlier claim has taken from are not.
+  while v_left > 0 loop
+    with picked as materialized (
+      select k.ctid as place, k.run_ids, cardinality(k.run_ids) as size
+        from "pawl".pack k
+       where k.shard = p_shard and k.queue = p_queue and k.workflow = p_workflow and k.version = p_version
+         and (k.priority, k.ready_at, uuid_send(k.id)) > (p_after.priority, p_after.ready_at, uuid_send(p_after.run_id))
+         and (k.priority, k.ready_at, uuid_send(k.id)) < (p_before.priority, p_before.ready_at, uuid_send(p_before.run_id))
+       order by k.priority, k.ready_at, uuid_send(k.id)
+       limit (v_left + 63) / 64
+         for update skip locked
+    ), summed as materialized (
+      select p.place, p.run_ids, p.size, v_left + p.size - (sum(p.size) over (rows unbounded preceding))::integer as room
+        from picked p
+    ), emptied as (
+      delete from "pawl".pack k using summed s where k.ctid = s.place and s.size <= s.room returning s.run_ids as taken
+    ), cut as (
+      update "pawl".pack k set run_ids = s.run_ids[s.room + 1 :] from summed s where k.ctid = s.place and s.size > s.room
+      returning s.run_ids[: s.room] as taken
+    )
+    -- What somebody has cut since this statement began is locked as it is now, but not found to be cut: it is taken by the next one.
+    select (select array_agg(u) from (select e.taken from emptied e union all select c.taken from cut c) t cross join unnest(t.taken) u),
+           (select count(*) from picked)
+      into v_more, v_picked;
+    exit when v_picked = 0;
+    if v_more is not null then
+      v_taken := v_taken || v_more;
+      v_left := v_left - cardinality(v_more);
+    end if;
+  end loop;
+  return v_taken;
 end
 $function$;
 
@@ -4785,6 +5060,7 @@ begin
   v_leased := array(select l.run_id from "pawl".lease l
                      where l.shard = p_shard and l.run_id = any (v_locked)
                      order by l.run_id for update);
+  perform "pawl".unpack_runs_v1(p_shard, array[p_run]);
   delete from "pawl".parked p where p.shard = p_shard and p.run_id = p_run returning p.epoch, p.attempt into v_epoch, v_attempt;
   for i in 1 .. 3 loop
     exit when v_epoch is not null;
@@ -4816,6 +5092,38 @@ begin
     perform "pawl".hint_runs_v1('t', array[p_run]);
   end if;
   return 'terminated';
+end
+$function$;
+
+create function pawl.unpack_runs_v1(p_shard smallint, p_runs uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  -- Nobody comes into a pack later: who is in none when looked at without a lock never will be.
+  v_packs uuid[] := array(
+    select distinct k.id
+      from "pawl".run r
+     cross join lateral (
+       select k.id, k.run_ids from "pawl".pack k where k.shard = p_shard and k.id = r.pack_id offset 0) k
+     where r.shard = p_shard and r.id = any (p_runs) and r.pack_id is not null and r.id = any (k.run_ids));
+begin
+  if v_packs = '{}' then
+    return;
+  end if;
+  perform 1 from (select 1 from "pawl".pack k
+                   where k.shard = p_shard and k.id = any (v_packs)
+                   order by k.id for update) k;
+  with gone as (
+    delete from "pawl".pack k
+     where k.shard = p_shard and k.id = any (v_packs)
+    returning k.ready_at, k.priority, k.version, k.queue, k.workflow, k.run_ids
+  )
+  insert into "pawl".ready (shard, run_id, ready_at, epoch, last_seq, attempt, priority, version, failures, crashes,
+                              suspicion, told, queue, workflow)
+  select p_shard, u, g.ready_at, 0, 0, 1, g.priority, g.version, 0, 0, 0, false, g.queue, g.workflow
+    from gone g
+   cross join unnest(g.run_ids) u;
 end
 $function$;
 
@@ -4882,6 +5190,7 @@ begin
     return;
   end if;
 
+  perform "pawl".unpack_runs_v1(p_shard, p_runs);
   -- Parked rows are locked whether or not they are wanted: one that a due timer is moving is then met in ready.
   perform 1 from (select 1 from "pawl".parked p
                    where p.shard = p_shard and p.run_id = any (p_runs)
@@ -5008,6 +5317,11 @@ begin
 
   v_able := format('for %s@%s on queue "%s"', v_run.workflow, v_run.version, v_run.queue);
   select y.* into v_ready from "pawl".ready y where y.run_id = v_run.id and y.shard = v_run.shard;
+  if not found then
+    select k.ready_at, false into v_ready.ready_at, v_ready.suspect
+      from "pawl".pack k
+     where k.id = v_run.pack_id and k.shard = v_run.shard and v_run.id = any (k.run_ids);
+  end if;
   if found then
     if exists (select 1 from "pawl".queue q where q.name = v_run.queue and q.paused_at is not null) then
       return format('a resume of queue "%s"', v_run.queue);

@@ -55,6 +55,11 @@ export function shardOf(id: RunId): number {
   return (Number.parseInt(id.slice(19, 23), 16) >> 4) & 0x3ff;
 }
 
+/** When this id was made, by the clock of who made it. */
+export function msOf(id: RunId): number {
+  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
+}
+
 /** A bound that is smaller than every id made at this instant or later, and larger than all before. */
 export function idsFrom(ms: number): RunId {
   return `${writeTime(Math.min(Math.max(0, Math.floor(ms)), 2 ** 48 - 1))}-0000-0000-000000000000`;

@@ -38,6 +38,9 @@ create domain {schema}.event_kind as text
     'attempt_crashed', 'input_parsed', 'rescheduled', 'undo_began', 'undo_retried', 'undo_completed', 'undo_failed', 'forked',
     'redriven', 'continued', 'failed', 'cancelled', 'timed_out', 'expired'));
 
+-- The runs of a pack, in the order of their ids, which were made within a second.
+create domain {schema}.packed_runs as uuid[] check (cardinality(value) between 1 and 64);
+
 -- What a run is. How it ended is its last fact, in event: a row as wide as this is not written a second time.
 create table {schema}.run (
   id              uuid        not null,
@@ -46,6 +49,7 @@ create table {schema}.run (
   forked_from     uuid,                            -- the run whose history it began with
   first_id        uuid,                            -- the run whose chain this one goes on; null: it went on from none
   continued_as    uuid,                            -- the run that goes on from this one, which has ended by that
+  pack_id         uuid,                            -- the pack that it was put into when it was started, which may be long gone
   created_at      timestamptz not null,
   start_at        timestamptz,                     -- not claimable before; null: at once
   expires_at      timestamptz,                     -- ends as expired unless begun by then
@@ -114,6 +118,13 @@ create type {schema}.room as (
   told            boolean
 );
 
+-- Where something stands in the order of claiming.
+create type {schema}.place as (
+  priority        integer,
+  ready_at        timestamptz,
+  run_id          uuid
+);
+
 -- What a holder still holds of the runs that it names, and which of them were told something. Nobody else can change that before
 -- the transaction that found it ends.
 create type {schema}.held as (
@@ -152,6 +163,23 @@ create index ready_claim on {schema}.ready (queue, workflow, version, suspect, p
 create index ready_suspect on {schema}.ready (queue, workflow, version, priority) where suspect;
 -- Serves: sweep, expiry.
 create index ready_expiry on {schema}.ready (shard, expires_at) where expires_at is not null;
+
+-- Plain runs that were started together, in one row here instead of one each in ready: claimable now, and never claimed yet. A claim takes
+-- them from the front. Whoever else has to do with one of them puts them into ready first (unpack_runs).
+create table {schema}.pack (
+  id              uuid        not null,            -- the last of its runs
+  ready_at        timestamptz not null,
+  priority        integer     not null,
+  version         integer     not null,
+  shard           smallint    not null,
+  queue           text        collate "C" not null,
+  workflow        text        collate "C" not null,
+  run_ids         {schema}.packed_runs not null,
+  primary key (id, shard)
+) with (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+
+-- Serves: claim_runs, as ready_claim does.
+create index pack_claim on {schema}.pack (queue, workflow, version, priority, ready_at, uuid_send(id));
 
 -- What a worker holds. Every write by a holder locks its row here and names run, epoch and worker.
 create table {schema}.lease (
@@ -458,12 +486,62 @@ begin
 end
 $$;
 
+-- Whether a run is in a pack. Index: run_pkey, pack_pkey.
+create function {schema}.is_packed_v1(p_shard smallint, p_run uuid)
+returns boolean
+language plpgsql stable
+as $$
+begin
+  return exists (select 1
+                   from {schema}.run r
+                  cross join lateral (
+                    select k.run_ids from {schema}.pack k where k.shard = p_shard and k.id = r.pack_id offset 0) k
+                  where r.shard = p_shard and r.id = p_run and p_run = any (k.run_ids));
+end
+$$;
+
+-- Puts these runs into ready that are in packs, with all others of their packs.
+-- Who is in a pack has never been held: no holder, and nobody whom a run tells of its end, waits here with leases in hand.
+-- Locks: the packs, in id order, once their caller has the rows of the runs. Index: run_pkey, pack_pkey.
+create function {schema}.unpack_runs_v1(p_shard smallint, p_runs uuid[])
+returns void
+language plpgsql
+as $$
+declare
+  -- Nobody comes into a pack later: who is in none when looked at without a lock never will be.
+  v_packs uuid[] := array(
+    select distinct k.id
+      from {schema}.run r
+     cross join lateral (
+       select k.id, k.run_ids from {schema}.pack k where k.shard = p_shard and k.id = r.pack_id offset 0) k
+     where r.shard = p_shard and r.id = any (p_runs) and r.pack_id is not null and r.id = any (k.run_ids));
+begin
+  if v_packs = '{}' then
+    return;
+  end if;
+  perform 1 from (select 1 from {schema}.pack k
+                   where k.shard = p_shard and k.id = any (v_packs)
+                   order by k.id for update) k;
+  with gone as (
+    delete from {schema}.pack k
+     where k.shard = p_shard and k.id = any (v_packs)
+    returning k.ready_at, k.priority, k.version, k.queue, k.workflow, k.run_ids
+  )
+  insert into {schema}.ready (shard, run_id, ready_at, epoch, last_seq, attempt, priority, version, failures, crashes,
+                              suspicion, told, queue, workflow)
+  select p_shard, u, g.ready_at, 0, 0, 1, g.priority, g.version, 0, 0, 0, false, g.queue, g.workflow
+    from gone g
+   cross join unnest(g.run_ids) u;
+end
+$$;
+
 -- Does the same for runs that have nothing but what all have: no parent, key, tags, times or terms of their own. Most runs are such,
 -- and take less as columns and in two plain inserts. A column of one value but the ids says it of all; most often all four do.
--- p_paused: the queues that are, where there is a holder.
+-- p_paused: the queues that are, where there is a holder. p_packed: all are of one lane and priority, and in the order of their ids, which
+-- were made within a second: what nobody holds is put into packs.
 create function {schema}.put_plain_runs_v1(
   p_shard smallint, p_now timestamptz, n_ids uuid[], n_workflows text[], n_versions integer[], n_queues text[],
-  n_priorities integer[], n_inputs text[], n_notes text[], p_holder uuid, p_crash_limit smallint, p_paused text[])
+  n_priorities integer[], n_inputs text[], n_notes text[], p_packed boolean, p_holder uuid, p_crash_limit smallint, p_paused text[])
 returns uuid[]
 language plpgsql
 as $$
@@ -472,32 +550,43 @@ declare
   v_version integer := n_versions[1];
   v_queue text := n_queues[1];
   v_priority integer := n_priorities[1];
+  v_count integer := cardinality(n_ids);
+  v_packed boolean := p_packed and p_holder is null;
   v_new integer;
   v_held uuid[];
 begin
   -- \`on conflict\` writes a second WAL record for each: of many it is left to the index to say that one is there, as for facts.
-  if cardinality(n_ids) >= 16 then
+  if v_count >= 16 then
     begin
-      insert into {schema}.run (shard, id, workflow, version, queue, priority, input, input_notes, created_at, depth)
+      insert into {schema}.run (shard, id, workflow, version, queue, priority, input, input_notes, created_at, depth, pack_id)
       select p_shard, n.id, coalesce(n.workflow, v_workflow), coalesce(n.version, v_version), coalesce(n.queue, v_queue),
-             coalesce(n.priority, v_priority), n.input::json, n.notes::json, p_now, 0
-        from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities, n_inputs, n_notes)
-             n (id, workflow, version, queue, priority, input, notes);
+             coalesce(n.priority, v_priority), n.input::json, n.notes::json, p_now, 0,
+             case when v_packed then n_ids[least((n.place + 63) / 64 * 64, v_count)] end
+        from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities, n_inputs, n_notes) with ordinality
+             n (id, workflow, version, queue, priority, input, notes, place);
       get diagnostics v_new = row_count;
     exception when unique_violation then
     end;
   end if;
   if v_new is null then
-    insert into {schema}.run (shard, id, workflow, version, queue, priority, input, input_notes, created_at, depth)
+    insert into {schema}.run (shard, id, workflow, version, queue, priority, input, input_notes, created_at, depth, pack_id)
     select p_shard, n.id, coalesce(n.workflow, v_workflow), coalesce(n.version, v_version), coalesce(n.queue, v_queue),
-           coalesce(n.priority, v_priority), n.input::json, n.notes::json, p_now, 0
-      from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities, n_inputs, n_notes)
-           n (id, workflow, version, queue, priority, input, notes)
+           coalesce(n.priority, v_priority), n.input::json, n.notes::json, p_now, 0,
+           case when v_packed then n_ids[least((n.place + 63) / 64 * 64, v_count)] end
+      from unnest(n_ids, n_workflows, n_versions, n_queues, n_priorities, n_inputs, n_notes) with ordinality
+           n (id, workflow, version, queue, priority, input, notes, place)
     on conflict (shard, id) do nothing;
     get diagnostics v_new = row_count;
   end if;
   -- Most often all are new, and named once. Those that were there are in a room, or have ended.
-  if v_new < cardinality(n_ids) then
+  if v_packed and v_new = v_count then
+    insert into {schema}.pack (shard, id, ready_at, priority, version, queue, workflow, run_ids)
+    select p_shard, n_ids[least(f + 63, v_count)], p_now, v_priority, v_version, v_queue, v_workflow, n_ids[f : f + 63]
+      from generate_series(1, v_count, 64) f;
+    perform {schema}.hint_ready_v1(n_queues);
+    return null;
+  end if;
+  if v_new < v_count then
     select array_agg(n.id), array_agg(n.workflow), array_agg(n.version), array_agg(n.queue), array_agg(n.priority)
       into n_ids, n_workflows, n_versions, n_queues, n_priorities
       from (select distinct on (n.id) n.id, coalesce(n.workflow, v_workflow) as workflow, coalesce(n.version, v_version) as version,
@@ -506,7 +595,8 @@ begin
              where not exists (select 1 from {schema}.ready y where y.shard = p_shard and y.run_id = n.id offset 0)
                and not exists (select 1 from {schema}.lease l where l.shard = p_shard and l.run_id = n.id offset 0)
                and not exists (select 1 from {schema}.parked p where p.shard = p_shard and p.run_id = n.id offset 0)
-               and not exists (select 1 from {schema}.event e where e.shard = p_shard and e.run_id = n.id offset 0)) n;
+               and not exists (select 1 from {schema}.event e where e.shard = p_shard and e.run_id = n.id offset 0)
+               and not {schema}.is_packed_v1(p_shard, n.id)) n;
     if n_ids is null then
       return null;
     end if;
@@ -539,13 +629,14 @@ begin
 end
 $$;
 
--- Creates runs: p_runs, or, where that is null, plain ones, in the columns n_*. Answers as start_runs does, and last those that
+-- Creates runs: p_runs, or, where that is null, plain ones, in the columns n_*; p_packed: as for put_plain_runs. Answers as start_runs does, and last those that
 -- p_holder now holds, with the time since when and the server; run_id null: all of them. It holds none where it could not claim them
 -- now, or has ended.
 -- Locks: as start_runs, and p_holder's row as claim_runs does.
 create function {schema}.create_runs_v1(
   p_shard smallint, p_runs json, p_keyed boolean, p_whole boolean, p_holder uuid, p_crash_limit smallint, p_lease_ms integer,
-  n_ids uuid[], n_workflows text[], n_versions integer[], n_queues text[], n_priorities integer[], n_inputs text[], n_notes text[])
+  n_ids uuid[], n_workflows text[], n_versions integer[], n_queues text[], n_priorities integer[], n_inputs text[], n_notes text[],
+  p_packed boolean)
 returns table (run_id uuid, outcome text, owner_id uuid, held_ms float8, told boolean, server float8)
 language plpgsql
 set search_path = pg_catalog
@@ -573,7 +664,7 @@ begin
 
   if p_runs is null then
     v_held := {schema}.put_plain_runs_v1(p_shard, v_now, n_ids, n_workflows, n_versions, n_queues, n_priorities, n_inputs, n_notes,
-                                         v_holder, p_crash_limit, v_paused);
+                                         p_packed, v_holder, p_crash_limit, v_paused);
   elsif p_keyed then
     return query
     select s.run_id, s.outcome, s.owner_id, null::float8, null::boolean, null::float8
@@ -708,19 +799,69 @@ begin
 end
 $$;
 
--- Moves claimable runs from ready to lease. Lanes are parallel arrays; each is looked at behind its own mark.
+-- Takes so many runs of one lane from its packs, from those between two places, in their order, and answers them, in no order. Passes
+-- over packs that others have locked.
+-- Locks: the packs that it takes from. Index: pack_claim.
+create function {schema}.take_packed_v1(
+  p_shard smallint, p_queue text, p_workflow text, p_version integer, p_after {schema}.place, p_before {schema}.place, p_limit integer)
+returns uuid[]
+language plpgsql
+as $$
+declare
+  v_taken uuid[] := '{}';
+  v_left integer := p_limit;
+  v_more uuid[];
+  v_picked integer;
+begin
+  -- As many packs as would do if they were full. Most are: those that an earlier claim has taken from are not.
+  while v_left > 0 loop
+    with picked as materialized (
+      select k.ctid as place, k.run_ids, cardinality(k.run_ids) as size
+        from {schema}.pack k
+       where k.shard = p_shard and k.queue = p_queue and k.workflow = p_workflow and k.version = p_version
+         and (k.priority, k.ready_at, uuid_send(k.id)) > (p_after.priority, p_after.ready_at, uuid_send(p_after.run_id))
+         and (k.priority, k.ready_at, uuid_send(k.id)) < (p_before.priority, p_before.ready_at, uuid_send(p_before.run_id))
+       order by k.priority, k.ready_at, uuid_send(k.id)
+       limit (v_left + 63) / 64
+         for update skip locked
+    ), summed as materialized (
+      select p.place, p.run_ids, p.size, v_left + p.size - (sum(p.size) over (rows unbounded preceding))::integer as room
+        from picked p
+    ), emptied as (
+      delete from {schema}.pack k using summed s where k.ctid = s.place and s.size <= s.room returning s.run_ids as taken
+    ), cut as (
+      update {schema}.pack k set run_ids = s.run_ids[s.room + 1 :] from summed s where k.ctid = s.place and s.size > s.room
+      returning s.run_ids[: s.room] as taken
+    )
+    -- What somebody has cut since this statement began is locked as it is now, but not found to be cut: it is taken by the next one.
+    select (select array_agg(u) from (select e.taken from emptied e union all select c.taken from cut c) t cross join unnest(t.taken) u),
+           (select count(*) from picked)
+      into v_more, v_picked;
+    exit when v_picked = 0;
+    if v_more is not null then
+      v_taken := v_taken || v_more;
+      v_left := v_left - cardinality(v_more);
+    end if;
+  end loop;
+  return v_taken;
+end
+$$;
+
+-- Moves claimable runs from ready, and out of packs, to lease. Lanes are parallel arrays; each is looked at behind its own mark.
 -- What has expired is left for the sweep. A run whose first crash would fail it (crash limit 0) is not begun by its claim:
 -- an answer that is lost must cost it nothing.
 -- First peeks without locking, so that an empty look takes no transaction id, and shares the limit out
 -- over the lanes by priority and age; then locks just that many rows in each, skipping rows that others hold. The second
 -- look begins where the first one found something: rows claimed before are dead, but not free to step over.
--- Locks: the worker's row as keep_worker does, then ready rows (skip locked). p_lease_ms: as for keep_worker.
--- Index: ready_claim, ready_suspect, run_pkey.
+-- Where packs wait, they and the rows of ready are taken by turns, each up to the place where the other goes on.
+-- Locks: the worker's row as keep_worker does, then ready rows and packs (skip locked). p_lease_ms: as for keep_worker.
+-- Index: ready_claim, ready_suspect, pack_claim, run_pkey.
 -- An answer carries inputs up to some bytes together, in no order; what is left out its holder asks for by itself. Their
 -- sizes are known without reading them. It names the lane that a run was in, the first being 1, and has null for what most runs
 -- have: epoch 1, no history, nothing told, created when ready. What else a run may have is in one column, as json, and null where it
 -- has none of it.
--- The last row answered is a footer: run_id null, told = suspects are waiting, created_ms = the time, ready_ms = the server.
+-- The last row answered is a footer: run_id null, told = suspects are waiting, created_ms = the time, ready_ms = the server,
+-- epoch = 1 where more may be claimable: others had locked packs of which they may have taken a part only.
 create function {schema}.claim_runs_v1(
   p_shard smallint, p_worker uuid, p_limit integer, p_suspects boolean, p_begin boolean,
   p_queues text[], p_workflows text[], p_versions integer[], p_crash_limits smallint[],
@@ -739,6 +880,7 @@ as $$
 #variable_conflict use_column
 declare
   v_now timestamptz := {clock};
+  v_left integer := p_limit;
   v_lanes integer[];
   v_priorities integer[];
   v_ready_ats timestamptz[];
@@ -746,137 +888,233 @@ declare
   v_quotas integer[];
   v_suspects_waiting boolean;
   v_is_alive boolean;
+  v_with_ready boolean := true;
+  v_pack_lanes integer[];
+  v_packs {schema}.place[];
+  -- Where in each lane to look for packs from: behind its mark, and behind those that others have locked.
+  v_passed {schema}.place[];
+  v_end {schema}.place := (2147483647, 'infinity', 'ffffffff-ffff-ffff-ffff-ffffffffffff');
+  v_before {schema}.place;
+  v_ready {schema}.place;
+  v_lane integer;
+  v_taken uuid[];
+  v_count integer;
+  v_missed boolean := false;
 begin
-  -- The first claimable row of each lane, and whether suspects wait in it.
-  select array_agg(l.lane) filter (where f.run_id is not null),
-         array_agg(f.priority) filter (where f.run_id is not null),
-         array_agg(f.ready_at) filter (where f.run_id is not null),
-         array_agg(f.run_id) filter (where f.run_id is not null),
-         coalesce(bool_or(s.waits), false)
-    into v_lanes, v_priorities, v_ready_ats, v_run_ids, v_suspects_waiting
-    from unnest(p_queues, p_workflows, p_versions, p_after_priorities, p_after_ms, p_after_ids)
-         with ordinality l (queue, workflow, version, priority, ready_ms, run_id, lane)
-    left join lateral (
-      select r.priority, r.ready_at, r.run_id
-        from {schema}.ready r
-       where r.shard = p_shard and r.suspect = p_suspects
-         and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
-         and (r.priority, r.ready_at, uuid_send(r.run_id))
-             > (l.priority, coalesce(to_timestamp(l.ready_ms / 1000.0), '-infinity'), uuid_send(l.run_id))
-         and (r.expires_at <= v_now) is not true
-       order by r.priority, r.ready_at, uuid_send(r.run_id)
-       limit 1) f on true
-    left join lateral (
-      select true as waits
-        from {schema}.ready r
-       where r.shard = p_shard and r.suspect
-         and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
-       order by r.priority
-       limit 1) s on true
-   where not exists (select 1 from {schema}.queue q where q.name = l.queue and q.paused_at is not null offset 0);
-
-  if v_lanes is null then
-    v_is_alive := exists (select 1 from {schema}.worker w where w.id = p_worker and w.ended_at is null);
-  else
-    v_is_alive := {schema}.keep_worker_v1(p_worker, v_now, p_lease_ms);
+  if not p_suspects then
+    v_passed := array(
+      select (m.priority, coalesce(to_timestamp(m.ready_ms / 1000.0), '-infinity'), m.run_id)::{schema}.place
+        from unnest(p_after_priorities, p_after_ms, p_after_ids) with ordinality m (priority, ready_ms, run_id, lane)
+       order by m.lane);
   end if;
-  if not v_is_alive then
-    raise exception 'worker % has expired', p_worker using errcode = 'PW001';
-  end if;
-
-  if cardinality(v_lanes) = 1 then
-    v_quotas := array[p_limit];
-  elsif cardinality(v_lanes) > 1 then
-    select array_agg(coalesce(c.n, 0) order by l.place) into v_quotas
-      from generate_subscripts(v_lanes, 1) l (place)
-      left join (
-        select c.place, count(*)::integer as n
-          from (select l.place
-                  from unnest(v_lanes, v_priorities, v_ready_ats, v_run_ids)
-                       with ordinality l (lane, priority, ready_at, run_id, place)
-                 cross join lateral (
-                   select r.priority, r.ready_at, r.run_id
-                     from {schema}.ready r
-                    where r.shard = p_shard and r.suspect = p_suspects and r.queue = p_queues[l.lane]
-                      and r.workflow = p_workflows[l.lane] and r.version = p_versions[l.lane]
-                      and (r.priority, r.ready_at, uuid_send(r.run_id)) >= (l.priority, l.ready_at, uuid_send(l.run_id))
-                      and (r.expires_at <= v_now) is not true
-                    order by r.priority, r.ready_at, uuid_send(r.run_id)
-                    limit p_limit) r
-                 order by r.priority, r.ready_at, r.run_id
-                 limit p_limit) c
-         group by c.place) c on c.place = l.place;
-  end if;
-
-  if v_lanes is not null then
-    -- Two lists of about a batch are joined by a hash, whatever the statistics: both count as ten rows or more.
-    return query
-    with picked as materialized (
-      select r.place, l.lane, p_crash_limits[l.lane] as crash_limit
-        from unnest(v_lanes, v_quotas, v_priorities, v_ready_ats, v_run_ids) l (lane, quota, priority, ready_at, run_id)
-       cross join lateral (
-         select r.ctid as place
-           from {schema}.ready r
-          where r.shard = p_shard and r.suspect = p_suspects and r.queue = p_queues[l.lane]
-            and r.workflow = p_workflows[l.lane] and r.version = p_versions[l.lane]
-            and (r.priority, r.ready_at, uuid_send(r.run_id)) >= (l.priority, l.ready_at, uuid_send(l.run_id))
-            and (r.expires_at <= v_now) is not true
-          order by r.priority, r.ready_at, uuid_send(r.run_id)
-          limit l.quota
-            for update skip locked) r
-    ), gone as (
-      delete from {schema}.ready r
-       using picked p
-       where r.ctid = p.place
-      returning r.run_id, r.epoch + 1 as epoch, r.last_seq, r.attempt, r.failures, r.crashes, r.suspicion, r.told,
-                r.priority, r.ready_at, p.lane, p.crash_limit
-    ), held as (
-      insert into {schema}.lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
-                                  crashes, suspicion, crash_limit, told)
-      select p_shard, g.run_id, p_worker, v_now, case when p_begin and g.crash_limit > 0 then v_now end, g.epoch, g.last_seq, g.attempt,
-             g.failures, g.crashes, g.suspicion, g.crash_limit, g.told
-        from gone g
-    ), claimed as materialized (
-      select r.id, r.key, r.parent_id, r.root_id, r.depth, r.input, r.input_notes,
-             r.created_at, r.deadline_at, r.retry, r.raw, r.tags,
-             sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
-               over (rows unbounded preceding) > 8000000 as left_out
-        from {schema}.run r
-       where r.shard = p_shard and r.id = any (array(select g.run_id from gone g))
-    )
-    select g.run_id, g.lane, floor(round(date_part('epoch', g.ready_at) * 1e6) / 1e3),
-           case when not r.left_out then r.input::text end, case when not r.left_out then r.input_notes::text end,
-           nullif(g.epoch, 1), nullif(g.last_seq, 0), nullif(g.told, false),
-           case when r.created_at <> g.ready_at then floor(round(date_part('epoch', r.created_at) * 1e6) / 1e3) end,
-           case when g.attempt > 1 or g.failures > 0 or g.suspicion > 0 or g.priority <> 0 or r.key is not null
-                  or r.parent_id is not null or r.root_id is not null or r.deadline_at is not null or r.retry is not null
-                  or r.raw or r.tags is not null or r.left_out
-                then json_build_object(
-                  'attempt', g.attempt, 'failures', g.failures, 'suspicion', g.suspicion, 'priority', g.priority, 'key', r.key,
-                  'parentId', r.parent_id, 'rootId', r.root_id, 'depth', r.depth,
-                  'deadlineAt', floor(round(date_part('epoch', r.deadline_at) * 1e6) / 1e3), 'retry', r.retry,
-                  'isRaw', r.raw, 'tags', r.tags, 'isInputLeftOut', r.left_out)::text end
-      from gone g
-      join claimed r on r.id = g.run_id;
-
-    -- A suspect just taken does not wait.
-    if p_suspects then
-      v_suspects_waiting := exists (
-        select 1
-          from unnest(p_queues, p_workflows, p_versions) l (queue, workflow, version)
-         cross join lateral (
-           select 1
-             from {schema}.ready r
-            where r.shard = p_shard and r.suspect
-              and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
-            order by r.priority
-            limit 1) r
-         where not exists (select 1 from {schema}.queue q where q.name = l.queue and q.paused_at is not null offset 0));
+  loop
+    -- The first claimable row of each lane, and whether suspects wait in it.
+    select array_agg(l.lane) filter (where f.run_id is not null),
+           array_agg(f.priority) filter (where f.run_id is not null),
+           array_agg(f.ready_at) filter (where f.run_id is not null),
+           array_agg(f.run_id) filter (where f.run_id is not null),
+           coalesce(bool_or(s.waits), false)
+      into v_lanes, v_priorities, v_ready_ats, v_run_ids, v_suspects_waiting
+      from unnest(p_queues, p_workflows, p_versions, p_after_priorities, p_after_ms, p_after_ids)
+           with ordinality l (queue, workflow, version, priority, ready_ms, run_id, lane)
+      left join lateral (
+        select r.priority, r.ready_at, r.run_id
+          from {schema}.ready r
+         where r.shard = p_shard and r.suspect = p_suspects
+           and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
+           and (r.priority, r.ready_at, uuid_send(r.run_id))
+               > (l.priority, coalesce(to_timestamp(l.ready_ms / 1000.0), '-infinity'), uuid_send(l.run_id))
+           and (r.expires_at <= v_now) is not true
+         order by r.priority, r.ready_at, uuid_send(r.run_id)
+         limit 1) f on true
+      left join lateral (
+        select true as waits
+          from {schema}.ready r
+         where r.shard = p_shard and r.suspect
+           and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
+         order by r.priority
+         limit 1) s on true
+     where not exists (select 1 from {schema}.queue q where q.name = l.queue and q.paused_at is not null offset 0);
+    if not v_with_ready then
+      v_lanes := null;
     end if;
+
+    v_pack_lanes := null;
+    v_packs := null;
+    if v_passed is not null then
+      -- The first pack of each lane, in the order of claiming.
+      select array_agg(k.lane order by k.place), array_agg(k.place order by k.place)
+        into v_pack_lanes, v_packs
+        from (select l.lane, (k.priority, k.ready_at, k.id)::{schema}.place as place
+                from unnest(p_queues, p_workflows, p_versions, v_passed)
+                     with ordinality l (queue, workflow, version, priority, ready_at, run_id, lane)
+               cross join lateral (
+                 select k.priority, k.ready_at, k.id
+                   from {schema}.pack k
+                  where k.shard = p_shard and k.queue = l.queue and k.workflow = l.workflow and k.version = l.version
+                    and (k.priority, k.ready_at, uuid_send(k.id)) > (l.priority, l.ready_at, uuid_send(l.run_id))
+                  order by k.priority, k.ready_at, uuid_send(k.id)
+                  limit 1) k
+               where not exists (select 1 from {schema}.queue q where q.name = l.queue and q.paused_at is not null offset 0)) k;
+    end if;
+
+    if v_is_alive is null then
+      if v_lanes is null and v_packs is null then
+        v_is_alive := exists (select 1 from {schema}.worker w where w.id = p_worker and w.ended_at is null);
+      else
+        v_is_alive := {schema}.keep_worker_v1(p_worker, v_now, p_lease_ms);
+      end if;
+      if not v_is_alive then
+        raise exception 'worker % has expired', p_worker using errcode = 'PW001';
+      end if;
+    end if;
+    exit when v_lanes is null and v_packs is null;
+
+    v_ready := v_end;
+    if v_packs is not null and v_lanes is not null then
+      select l.priority, l.ready_at, l.run_id into v_ready
+        from unnest(v_priorities, v_ready_ats, v_run_ids) l (priority, ready_at, run_id)
+       order by l.priority, l.ready_at, l.run_id
+       limit 1;
+    end if;
+
+    if v_packs[1] < v_ready then
+      v_lane := v_pack_lanes[1];
+      v_taken := {schema}.take_packed_v1(p_shard, p_queues[v_lane], p_workflows[v_lane], p_versions[v_lane], v_passed[v_lane],
+                                         least(v_ready, v_packs[2]), v_left);
+      v_count := cardinality(v_taken);
+      if v_count = 0 then
+        v_passed[v_lane] := v_packs[1];
+        v_missed := true;
+        continue;
+      end if;
+      -- They are plain: what was claimed from ready may have more to it.
+      return query
+      with held as (
+        insert into {schema}.lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
+                                    crashes, suspicion, crash_limit, told)
+        select p_shard, t, p_worker, v_now, case when p_begin and p_crash_limits[v_lane] > 0 then v_now end, 1, 0, 1, 0, 0, 0,
+               p_crash_limits[v_lane], false
+          from unnest(v_taken) t
+      ), claimed as materialized (
+        select r.id, r.input, r.input_notes, r.created_at, r.priority,
+               sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
+                 over (rows unbounded preceding) > 8000000 as left_out
+          from {schema}.run r
+         where r.shard = p_shard and r.id = any (v_taken)
+      )
+      select r.id, v_lane, floor(round(date_part('epoch', r.created_at) * 1e6) / 1e3),
+             case when not r.left_out then r.input::text end, case when not r.left_out then r.input_notes::text end,
+             null::integer, null::integer, null::boolean, null::float8,
+             case when r.priority <> 0 or r.left_out
+                  then json_build_object('priority', r.priority, 'isInputLeftOut', r.left_out)::text end
+        from claimed r;
+    else
+      v_before := coalesce(v_packs[1], v_end);
+      if cardinality(v_lanes) = 1 then
+        v_quotas := array[v_left];
+      elsif cardinality(v_lanes) > 1 then
+        select array_agg(coalesce(c.n, 0) order by l.place) into v_quotas
+          from generate_subscripts(v_lanes, 1) l (place)
+          left join (
+            select c.place, count(*)::integer as n
+              from (select l.place
+                      from unnest(v_lanes, v_priorities, v_ready_ats, v_run_ids)
+                           with ordinality l (lane, priority, ready_at, run_id, place)
+                     cross join lateral (
+                       select r.priority, r.ready_at, r.run_id
+                         from {schema}.ready r
+                        where r.shard = p_shard and r.suspect = p_suspects and r.queue = p_queues[l.lane]
+                          and r.workflow = p_workflows[l.lane] and r.version = p_versions[l.lane]
+                          and (r.priority, r.ready_at, uuid_send(r.run_id)) >= (l.priority, l.ready_at, uuid_send(l.run_id))
+                          and (r.priority, r.ready_at, uuid_send(r.run_id)) < (v_before.priority, v_before.ready_at, uuid_send(v_before.run_id))
+                          and (r.expires_at <= v_now) is not true
+                        order by r.priority, r.ready_at, uuid_send(r.run_id)
+                        limit v_left) r
+                     order by r.priority, r.ready_at, r.run_id
+                     limit v_left) c
+             group by c.place) c on c.place = l.place;
+      end if;
+
+      -- Two lists of about a batch are joined by a hash, whatever the statistics: both count as ten rows or more.
+      return query
+      with picked as materialized (
+        select r.place, l.lane, p_crash_limits[l.lane] as crash_limit
+          from unnest(v_lanes, v_quotas, v_priorities, v_ready_ats, v_run_ids) l (lane, quota, priority, ready_at, run_id)
+         cross join lateral (
+           select r.ctid as place
+             from {schema}.ready r
+            where r.shard = p_shard and r.suspect = p_suspects and r.queue = p_queues[l.lane]
+              and r.workflow = p_workflows[l.lane] and r.version = p_versions[l.lane]
+              and (r.priority, r.ready_at, uuid_send(r.run_id)) >= (l.priority, l.ready_at, uuid_send(l.run_id))
+              and (r.priority, r.ready_at, uuid_send(r.run_id)) < (v_before.priority, v_before.ready_at, uuid_send(v_before.run_id))
+              and (r.expires_at <= v_now) is not true
+            order by r.priority, r.ready_at, uuid_send(r.run_id)
+            limit l.quota
+              for update skip locked) r
+      ), gone as (
+        delete from {schema}.ready r
+         using picked p
+         where r.ctid = p.place
+        returning r.run_id, r.epoch + 1 as epoch, r.last_seq, r.attempt, r.failures, r.crashes, r.suspicion, r.told,
+                  r.priority, r.ready_at, p.lane, p.crash_limit
+      ), held as (
+        insert into {schema}.lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
+                                    crashes, suspicion, crash_limit, told)
+        select p_shard, g.run_id, p_worker, v_now, case when p_begin and g.crash_limit > 0 then v_now end, g.epoch, g.last_seq, g.attempt,
+               g.failures, g.crashes, g.suspicion, g.crash_limit, g.told
+          from gone g
+      ), claimed as materialized (
+        select r.id, r.key, r.parent_id, r.root_id, r.depth, r.input, r.input_notes,
+               r.created_at, r.deadline_at, r.retry, r.raw, r.tags,
+               sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
+                 over (rows unbounded preceding) > 8000000 as left_out
+          from {schema}.run r
+         where r.shard = p_shard and r.id = any (array(select g.run_id from gone g))
+      )
+      select g.run_id, g.lane, floor(round(date_part('epoch', g.ready_at) * 1e6) / 1e3),
+             case when not r.left_out then r.input::text end, case when not r.left_out then r.input_notes::text end,
+             nullif(g.epoch, 1), nullif(g.last_seq, 0), nullif(g.told, false),
+             case when r.created_at <> g.ready_at then floor(round(date_part('epoch', r.created_at) * 1e6) / 1e3) end,
+             case when g.attempt > 1 or g.failures > 0 or g.suspicion > 0 or g.priority <> 0 or r.key is not null
+                    or r.parent_id is not null or r.root_id is not null or r.deadline_at is not null or r.retry is not null
+                    or r.raw or r.tags is not null or r.left_out
+                  then json_build_object(
+                    'attempt', g.attempt, 'failures', g.failures, 'suspicion', g.suspicion, 'priority', g.priority, 'key', r.key,
+                    'parentId', r.parent_id, 'rootId', r.root_id, 'depth', r.depth,
+                    'deadlineAt', floor(round(date_part('epoch', r.deadline_at) * 1e6) / 1e3), 'retry', r.retry,
+                    'isRaw', r.raw, 'tags', r.tags, 'isInputLeftOut', r.left_out)::text end
+        from gone g
+        join claimed r on r.id = g.run_id;
+      get diagnostics v_count = row_count;
+      -- Others are taking those that stand before the pack.
+      if v_count = 0 and v_packs is not null then
+        v_with_ready := false;
+        v_missed := true;
+      end if;
+    end if;
+    v_left := v_left - v_count;
+    exit when v_left = 0 or v_packs is null;
+  end loop;
+
+  -- A suspect just taken does not wait.
+  if p_suspects and v_left < p_limit then
+    v_suspects_waiting := exists (
+      select 1
+        from unnest(p_queues, p_workflows, p_versions) l (queue, workflow, version)
+       cross join lateral (
+         select 1
+           from {schema}.ready r
+          where r.shard = p_shard and r.suspect
+            and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
+          order by r.priority
+          limit 1) r
+       where not exists (select 1 from {schema}.queue q where q.name = l.queue and q.paused_at is not null offset 0));
   end if;
 
   run_id := null;
   told := v_suspects_waiting;
+  epoch := case when v_missed and v_left > 0 then 1 end;
   created_ms := floor(extract(epoch from v_now) * 1000);
   ready_ms := {schema}.server_v1();
   return next;
@@ -1099,6 +1337,7 @@ begin
     return;
   end if;
 
+  perform {schema}.unpack_runs_v1(p_shard, p_runs);
   -- Parked rows are locked whether or not they are wanted: one that a due timer is moving is then met in ready.
   perform 1 from (select 1 from {schema}.parked p
                    where p.shard = p_shard and p.run_id = any (p_runs)
@@ -2514,6 +2753,7 @@ begin
                     and (exists (select 1 from {schema}.ready y
                                   where y.shard = p_shard and y.run_id = u.run_id and not y.told
                                  offset 0)
+                         or {schema}.is_packed_v1(p_shard, u.run_id)
                          or exists (select 1 from {schema}.lease l
                                      where l.shard = p_shard and l.run_id = u.run_id and not l.told
                                     offset 0))
@@ -2553,6 +2793,7 @@ as $$
 declare
   v_locked uuid[];
   v_busy uuid[];
+  v_packs uuid[];
 begin
   if p_runs = '{}' then
     return p_runs;
@@ -2567,7 +2808,7 @@ begin
      order by r.id
        for no key update skip locked);
 
-  -- A record, a claim and a due timer hold only the row in the room.
+  -- A record, a claim and a due timer hold only the row in the room, or the pack.
   v_busy := array(
     (select l.run_id from {schema}.lease l where l.shard = p_shard and l.run_id = any (v_locked)
       union all
@@ -2583,6 +2824,16 @@ begin
       union all
      select p.run_id from (select p.run_id from {schema}.parked p
                             where p.shard = p_shard and p.run_id = any (v_locked) for update skip locked) p));
+  v_packs := array(select distinct r.pack_id from {schema}.run r
+                    where r.shard = p_shard and r.id = any (v_locked) and {schema}.is_packed_v1(p_shard, r.id));
+  if v_packs <> '{}' then
+    v_packs := array(select k from unnest(v_packs) k
+                     except
+                     select k.id from (select k.id from {schema}.pack k
+                                        where k.shard = p_shard and k.id = any (v_packs) for update skip locked) k);
+    v_busy := v_busy || array(select r.id from {schema}.run r
+                               where r.shard = p_shard and r.id = any (v_locked) and (r.pack_id = any (v_packs)) is true);
+  end if;
   return array(select r.id from {schema}.run r
                 where r.shard = p_shard and r.id = any (v_locked) and r.id = any (p_runs) and r.id <> all (v_busy)
                   and (not p_with_parents or r.parent_id is null or (r.parent_id = any (v_locked) and r.parent_id <> all (v_busy))));
@@ -2722,20 +2973,19 @@ create view {schema}.runs as
 select r.id, r.workflow, r.version, r.queue, r.priority,
        case when e.status is not null then e.status
             when l.run_id is not null then 'running'
-            when y.run_id is not null then 'pending'
-            when p.reason = 'delayed' then 'pending'
+            when y.run_id is not null or k.ready_at is not null or p.reason = 'delayed' then 'pending'
             when p.reason in ('waiting', 'retry') then 'waiting'
             else p.reason end as status,
        r.key, r.tags, r.parent_id, coalesce(r.root_id, r.id) as root_id, r.depth, r.forked_from,
        coalesce(r.first_id, r.id) as first_id, r.continued_as,
-       coalesce(l.epoch, y.epoch, p.epoch, s.epoch, e.epoch, 1) as epoch,
-       coalesce(l.last_seq, y.last_seq, p.last_seq) as last_seq,
-       coalesce(l.attempt, y.attempt, p.attempt, s.attempt, e.attempt) as attempt,
-       coalesce(l.failures, y.failures, p.failures) as failures,
-       coalesce(l.crashes, y.crashes, p.crashes) as crashes,
+       coalesce(l.epoch, y.epoch, k.zero, p.epoch, s.epoch, e.epoch, 1) as epoch,
+       coalesce(l.last_seq, y.last_seq, k.zero, p.last_seq) as last_seq,
+       coalesce(l.attempt, y.attempt, k.zero + 1, p.attempt, s.attempt, e.attempt) as attempt,
+       coalesce(l.failures, y.failures, k.zero, p.failures)::smallint as failures,
+       coalesce(l.crashes, y.crashes, k.zero, p.crashes)::smallint as crashes,
        l.worker_id, w.host, w.pid, l.claimed_at, l.began_at, p.reason::text as park_reason, p.due_at, p.wants,
        r.created_at, r.start_at, r.expires_at, r.deadline_at,
-       coalesce(e.ended_at, l.claimed_at, y.ready_at, p.parked_at) as moved_at,
+       coalesce(e.ended_at, l.claimed_at, y.ready_at, k.ready_at, p.parked_at) as moved_at,
        e.ended_at, e.ended_at - r.created_at as duration,
        s.error ->> 'code' as error_code, s.error ->> 'message' as error_message,
        r.input, r.input_notes, case when e.status = 'completed' then e.data end as output,
@@ -2760,6 +3010,13 @@ select r.id, r.workflow, r.version, r.queue, r.priority,
      where e.status is null and y.shard = r.shard and y.run_id = r.id
     offset 0) y on true
   left join lateral (
+    select k.ready_at, 0 as zero
+      from (select k.ready_at, k.run_ids
+              from {schema}.pack k
+             where e.status is null and k.shard = r.shard and k.id = r.pack_id
+            offset 0) k
+     where r.id = any (k.run_ids)) k on true
+  left join lateral (
     select l.run_id, l.epoch, l.last_seq, l.attempt, l.failures, l.crashes, l.worker_id, l.claimed_at, l.began_at
       from {schema}.lease l
      where e.status is null and l.shard = r.shard and l.run_id = r.id
@@ -2778,6 +3035,11 @@ create view {schema}.live_runs as
 select y.run_id as run_id, y.workflow::text as workflow, y.version as version, y.queue::text as queue, 'pending'::text as status,
        null::text as park_reason, y.ready_at as moved_at, null::timestamptz as due_at, null::uuid as worker_id, y.shard as shard
   from {schema}.ready y
+ union all
+select u.run_id as run_id, k.workflow::text as workflow, k.version as version, k.queue::text as queue, 'pending'::text as status,
+       null::text as park_reason, k.ready_at as moved_at, null::timestamptz as due_at, null::uuid as worker_id, k.shard as shard
+  from {schema}.pack k
+ cross join unnest(k.run_ids) u (run_id)
  union all
 select l.run_id as run_id, r.workflow as workflow, r.version as version, r.queue as queue, 'running'::text as status,
        null::text as park_reason, l.claimed_at as moved_at, null::timestamptz as due_at, l.worker_id as worker_id, l.shard as shard
@@ -3143,6 +3405,11 @@ begin
 
   v_able := format('for %s@%s on queue "%s"', v_run.workflow, v_run.version, v_run.queue);
   select y.* into v_ready from {schema}.ready y where y.run_id = v_run.id and y.shard = v_run.shard;
+  if not found then
+    select k.ready_at, false into v_ready.ready_at, v_ready.suspect
+      from {schema}.pack k
+     where k.id = v_run.pack_id and k.shard = v_run.shard and v_run.id = any (k.run_ids);
+  end if;
   if found then
     if exists (select 1 from {schema}.queue q where q.name = v_run.queue and q.paused_at is not null) then
       return format('a resume of queue "%s"', v_run.queue);
@@ -3337,8 +3604,8 @@ $$;
 -- The narrowest filter leads, and the others are asked of what it finds:
 --   error code       stopped_error
 --   tags             tag_pkey, by the first of them
---   status           stopped_status for failed, cancelled, timed_out and expired; ready_pkey, lease_pkey, parked_pkey and
---                    parked_reason for those that live; run_pkey for completed
+--   status           stopped_status for failed, cancelled, timed_out and expired; ready_pkey, pack_pkey, lease_pkey, parked_pkey
+--                    and parked_reason for those that live; run_pkey for completed
 --   anything else    run_pkey
 -- Looks at no more than p_look runs. next_id, the same in every row, says where to go on, if there may be more: a page may
 -- be short, or be one row without a run.
@@ -3361,6 +3628,8 @@ declare
   v_look uuid[];
   v_found uuid[];
   v_next uuid;
+  v_newest uuid;
+  v_floor uuid;
 begin
   if p_error_code is not null then
     v_look := array(select s.run_id from {schema}.stopped s
@@ -3388,13 +3657,27 @@ begin
                      where p.shard = p_shard and p.run_id < v_before and p.run_id > v_after
                      order by p.run_id desc limit p_look);
   elsif p_status = 'pending' then
+    -- A pack has the id of its last run, and its runs were made within a second: those from the floor on are in so many packs that end
+    -- before the page does, or in one that ends within a second of it. What is older is for the next page.
+    v_newest := {schema}.later_id_v1(v_before, 1001);
+    v_floor := coalesce((select k.id from {schema}.pack k
+                          where k.shard = p_shard and k.id < v_before
+                          order by k.id desc offset p_look / 32 limit 1), v_after);
     v_look := array(select m.run_id
                       from ((select y.run_id from {schema}.ready y
-                              where y.shard = p_shard and y.run_id < v_before and y.run_id > v_after
+                              where y.shard = p_shard and y.run_id < v_before and y.run_id > v_after and y.run_id >= v_floor
                               order by y.run_id desc limit p_look)
                             union all
+                            select u.run_id
+                              from (select k.run_ids from {schema}.pack k
+                                     where k.shard = p_shard and k.id < v_newest and k.id >= v_floor and k.run_ids[1] < v_before
+                                     order by k.id desc) k
+                             cross join unnest(k.run_ids) u (run_id)
+                             where u.run_id < v_before and u.run_id > v_after and u.run_id >= v_floor
+                            union all
                             (select p.run_id from {schema}.parked p
-                              where p.shard = p_shard and p.reason = 'delayed' and p.run_id < v_before and p.run_id > v_after
+                              where p.shard = p_shard and p.reason = 'delayed'
+                                and p.run_id < v_before and p.run_id > v_after and p.run_id >= v_floor
                               order by p.reason desc, p.run_id desc limit p_look)) m
                      order by m.run_id desc limit p_look);
   else
@@ -3420,6 +3703,8 @@ begin
     v_next := v_found[p_limit];
   elsif cardinality(v_look) = p_look then
     v_next := v_look[p_look];
+  elsif v_floor > v_after then
+    v_next := v_floor;
   end if;
 
   if v_found = '{}' then
@@ -3431,6 +3716,17 @@ begin
     from unnest(v_found) with ordinality f (id, place)
    cross join lateral (
      select r from {schema}.runs r where r.shard = p_shard and r.id = f.id offset 0) r;
+end
+$$;
+
+-- The least id of those that are made so many milliseconds after this one, or later.
+create function {schema}.later_id_v1(p_id uuid, p_ms integer)
+returns uuid
+language plpgsql immutable
+as $$
+begin
+  return (lpad(to_hex(least(x'ffffffffffff'::bigint, ('x' || left(replace(p_id::text, '-', ''), 12))::bit(48)::bigint + p_ms)), 12, '0')
+          || repeat(case when p_id > 'fffffff0-0000-0000-0000-000000000000' then 'f' else '0' end, 20))::uuid;
 end
 $$;
 
@@ -3459,6 +3755,9 @@ as $$
 #variable_conflict use_column
 declare
   v_ready bigint := (select count(*) from (select 1 from {schema}.ready y where y.shard = p_shard limit p_most) y);
+  v_packs bigint := (select count(*) from (select 1 from {schema}.pack k where k.shard = p_shard limit p_most) k);
+  v_packed bigint := (select coalesce(sum(cardinality(k.run_ids)), 0)
+                        from (select k.run_ids from {schema}.pack k where k.shard = p_shard limit p_most) k);
   v_held bigint := (select count(*) from (select 1 from {schema}.lease l where l.shard = p_shard limit p_most) l);
   v_parked bigint := (select count(*) from (select 1 from {schema}.parked p where p.shard = p_shard limit p_most) p);
   v_delayed bigint := (select count(*) from (select 1 from {schema}.parked p
@@ -3473,6 +3772,7 @@ declare
 begin
   if not v_exact then
     v_ready := {schema}.estimate_rows_v1('{schema}.ready', v_ready, p_most);
+    v_packed := {schema}.estimate_rows_v1('{schema}.pack', v_packs, p_most) * v_packed / greatest(v_packs, 1);
     v_held := {schema}.estimate_rows_v1('{schema}.lease', v_held, p_most);
     v_parked := {schema}.estimate_rows_v1('{schema}.parked', v_parked, p_most);
     v_stopped := {schema}.estimate_rows_v1('{schema}.stopped', v_stopped, p_most);
@@ -3480,12 +3780,12 @@ begin
   end if;
   return query
   select c.status, c.n, c.is_exact
-    from (values ('pending', v_ready + v_delayed, v_ready < p_most and v_delayed < p_most),
+    from (values ('pending', v_ready + v_packed + v_delayed, v_ready < p_most and v_packs < p_most and v_delayed < p_most),
                  ('running', v_held, v_held < p_most),
                  ('waiting', greatest(v_parked - v_delayed - v_paused - v_blocked, 0), v_parked < p_most),
                  ('paused', v_paused, v_paused < p_most),
                  ('blocked', v_blocked, v_blocked < p_most),
-                 ('completed', greatest(v_all - v_ready - v_held - v_parked - v_stopped, 0), v_exact)) c (status, n, is_exact);
+                 ('completed', greatest(v_all - v_ready - v_packed - v_held - v_parked - v_stopped, 0), v_exact)) c (status, n, is_exact);
   return query
   select s.status, s.n, s.n < p_most
     from unnest('{failed,cancelled,timed_out,expired}'::text[]) k (status)
@@ -3512,7 +3812,7 @@ end
 $$;
 
 -- What waits to be claimed, by lane: how many (up to p_most a lane), and since when the oldest.
--- Index: ready_claim, one step a lane and priority.
+-- Index: ready_claim and pack_claim, one step a lane and priority.
 create function {schema}.backlog_v1(p_shard smallint, p_most integer)
 returns table (queue text, workflow text, version integer, n bigint, is_exact boolean, oldest_ms float8)
 language plpgsql stable
@@ -3539,15 +3839,34 @@ begin
         where (y.queue, y.workflow, y.version, y.suspect, y.priority) > (l.queue, l.workflow, l.version, l.suspect, l.priority)
         order by y.queue, y.workflow, y.version, y.suspect, y.priority, y.ready_at
         limit 1) n
+  ), packed_lane as (
+    (select k.queue, k.workflow, k.version, k.priority, k.ready_at
+       from {schema}.pack k
+      order by k.queue, k.workflow, k.version, k.priority, k.ready_at
+      limit 1)
+    union all
+    select n.queue, n.workflow, n.version, n.priority, n.ready_at
+      from packed_lane l
+     cross join lateral (
+       select k.queue, k.workflow, k.version, k.priority, k.ready_at
+         from {schema}.pack k
+        where (k.queue, k.workflow, k.version, k.priority) > (l.queue, l.workflow, l.version, l.priority)
+        order by k.queue, k.workflow, k.version, k.priority, k.ready_at
+        limit 1) n
   ), kind as (
     select l.queue, l.workflow, l.version, min(l.ready_at) as oldest_at
-      from lane l
+      from (select l.queue, l.workflow, l.version, l.ready_at from lane l
+             union all
+            select l.queue, l.workflow, l.version, l.ready_at from packed_lane l) l
      group by l.queue, l.workflow, l.version
   )
-  select k.queue, k.workflow, k.version, c.n, c.n < p_most, floor(extract(epoch from k.oldest_at) * 1000)::float8
+  select k.queue, k.workflow, k.version, least(c.n, p_most), c.n < p_most, floor(extract(epoch from k.oldest_at) * 1000)::float8
     from kind k
    cross join lateral (
-     select count(*) as n
+     select count(*) + (select coalesce(sum(cardinality(s.run_ids)), 0)
+                          from (select s.run_ids from {schema}.pack s
+                                 where s.shard = p_shard and s.queue = k.queue and s.workflow = k.workflow and s.version = k.version
+                                 limit p_most) s) as n
        from (select 1 from {schema}.ready y
               where y.shard = p_shard and y.queue = k.queue and y.workflow = k.workflow and y.version = k.version
               limit p_most) y) c
@@ -3619,6 +3938,7 @@ begin
   v_leased := array(select l.run_id from {schema}.lease l
                      where l.shard = p_shard and l.run_id = any (v_locked)
                      order by l.run_id for update);
+  perform {schema}.unpack_runs_v1(p_shard, array[p_run]);
   delete from {schema}.parked p where p.shard = p_shard and p.run_id = p_run returning p.epoch, p.attempt into v_epoch, v_attempt;
   for i in 1 .. 3 loop
     exit when v_epoch is not null;
@@ -3859,6 +4179,7 @@ begin
   if {schema}.end_status_v1(p_shard, p_run) is not null then
     return 'ended';
   end if;
+  perform {schema}.unpack_runs_v1(p_shard, array[p_run]);
   v_now := {clock};
   v_start := coalesce(to_timestamp(p_start_ms / 1000.0), v_now);
 

@@ -115,6 +115,8 @@ export interface Claim {
   readonly suspectsWaiting: boolean;
   /** Database time, ms. */
   readonly now: number;
+  /** More may be claimable: somebody else was taking of it at that moment. */
+  readonly isCutShort?: true;
 }
 
 /** A fact to append. The holder numbers it: repeating a write repeats the same `seq`, and changes nothing. */

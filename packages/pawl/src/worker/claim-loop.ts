@@ -63,8 +63,9 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
 
   /** Something may be claimable that no claim has looked for. */
   let isHinted = true;
-  /** The last claim was full: more is waiting. */
+  /** The last claim was full, or cut short: more is waiting. */
   let isMoreWaiting = false;
+  let isCutShort = false;
   /** Notifications have come, and no poll has found since what none of them announced. */
   let isNotified = false;
   /** What it will bring has no slots yet. */
@@ -82,8 +83,10 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
     if (next.kind === "nothing") return next.ms;
     if (next.kind === "suspect" || next.isUrgent) return 0;
     const now = clock.now();
-    if (isMoreWaiting)
-      return slots.free() >= batch || slots.isEmpty() ? 0 : roomSince + longestBatchingMs - now;
+    if (isMoreWaiting) {
+      const isTime = !isCutShort && (slots.free() >= batch || slots.isEmpty());
+      return isTime ? 0 : roomSince + longestBatchingMs - now;
+    }
     return isHinted ? 0 : Math.min(pollAt, fullLookAt) - now;
   };
 
@@ -136,7 +139,8 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
   const learn = (look: Look, answer: Claim, limit: number, tookMs: number, isPoll: boolean): void => {
     const found = answer.runs.length;
     marks.found(look, answer.runs, tookMs);
-    isMoreWaiting = found === limit;
+    isCutShort = answer.isCutShort === true;
+    isMoreWaiting = found === limit || isCutShort;
     roomSince = clock.now();
     fullLookAt = look.isFull || isMoreWaiting ? Number.POSITIVE_INFINITY : marks.fullLookDueAt();
     if (isPoll && found > 0) isNotified = false;

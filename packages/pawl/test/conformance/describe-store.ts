@@ -17,6 +17,7 @@ import { describeRepeating } from "./repeating.ts";
 import { describeResting } from "./resting.ts";
 import { describeShowing } from "./showing.ts";
 import { describeSignalOrStart } from "./signal-or-start.ts";
+import { describeStartingTogether } from "./starting-together.ts";
 import { createStoreTest } from "./store-test.ts";
 import { describeSweeping } from "./sweeping.ts";
 import { describeTelling } from "./telling.ts";
@@ -28,6 +29,7 @@ export function describeStore(name: string, createHarness: CreateHarness): void 
   const test = createStoreTest(createHarness);
   describe(`what a store promises: ${name}`, () => {
     describeCreating(test);
+    describeStartingTogether(test);
     describeClaiming(test);
     describeCreatingHeld(test);
     describeHolding(test);

@@ -12,6 +12,7 @@ const rules: Readonly<Record<string, string>> = {
      where status is distinct from coalesce('${JSON.stringify(undoneAs)}'::jsonb ->> workflow, 'completed')`,
   "an ended run is still in a room": `
     select run_id from {schema}.ready union all
+    select unnest(run_ids) from {schema}.pack union all
     select run_id from {schema}.lease union all
     select run_id from {schema}.parked`,
   "a history has gaps": `

@@ -21,9 +21,10 @@ const unfinished = `
 /** What to know of a scene in which something does not go on. Each answers lines of text. */
 const questions: Readonly<Record<string, string>> = {
   "rooms and who holds them": `
-    select format('%s runs, %s live; ready %s (suspects %s), parked %s, leases %s',
+    select format('%s runs, %s live; ready %s (suspects %s), in packs %s, parked %s, leases %s',
                   (select count(*) from {schema}.run), (select count(*) from {schema}.live_runs),
                   (select count(*) from {schema}.ready), (select count(*) from {schema}.ready where suspicion >= 2),
+                  (select sum(cardinality(run_ids)) from {schema}.pack),
                   (select count(*) from {schema}.parked),
                   (select json_agg(l) from (select worker_id, count(*) from {schema}.lease group by 1) l))`,
   workers: `

@@ -19,9 +19,14 @@ export function gatesOf({ runs, ready, lease, parked, workers }: StoreSnapshot):
     text: `select 1 from {schema}.${table} where ${idColumns[table]} = $1 for update`,
     id,
   });
+  const readyGate = (id: string): Gate => ({
+    ...gate("ready", id),
+    text: `with single as (${gate("ready", id).text}), packed as (select 1 from {schema}.pack where $1 = any (run_ids) for update)
+           select 1 from single union all select 1 from packed`,
+  });
   return [
     ...runs.map(({ id }) => gate("run", id)),
-    ...ready.map(({ runId }) => gate("ready", runId)),
+    ...ready.map(({ runId }) => readyGate(runId)),
     ...lease.map(({ runId }) => gate("lease", runId)),
     ...parked.map(({ runId }) => gate("parked", runId)),
     ...workers.map(({ id }) => gate("worker", id)),

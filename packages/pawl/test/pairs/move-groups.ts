@@ -125,12 +125,12 @@ export function workerMoves(
   ];
 }
 
-export function claimMove(worker: string, workerId: string): Move {
+export function claimMove(worker: string, workerId: string, limit = 10): Move {
   const lanes = [anyLane, { ...anyLane, queue: "parents" }];
   return moves.claimRuns(`claim for ${worker}`, {
     workerId,
     lanes,
-    limit: 10,
+    limit,
     suspects: false,
     begin: true,
     leaseMs,

@@ -43,6 +43,32 @@ export const readyRun: Scenario = {
   },
 };
 
+export const packedRuns: Scenario = {
+  name: "runs that were started together",
+  async build(world) {
+    const first = await world.worker();
+    const second = await world.worker();
+    const runs = [world.newRun(), world.newRun(), world.newRun()];
+    await world.store.createRuns(runs);
+    const [one, , last] = runs.map(({ id }) => id) as [string, string, string];
+    await world.insert(last, "pause");
+    return [
+      moves.createRuns("start them again", runs),
+      moves.tell("tell the last and the first to cancel", [
+        world.message(last, "cancel"),
+        world.message(one, "cancel"),
+      ]),
+      ...tellMoves(world, "the first", one),
+      ...userTellMoves(world, "the first", one),
+      ...operatorMoves("the first", one),
+      ...ambientMoves([one, last]),
+      claimMove("a worker", first),
+      claimMove("another worker", second),
+      claimMove("a worker of one slot", second, 1),
+    ];
+  },
+};
+
 export const expiredRun: Scenario = {
   name: "a run that has expired before it began, and its waiting parent",
   async build(world) {

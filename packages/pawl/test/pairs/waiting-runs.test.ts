@@ -1,4 +1,4 @@
 import { describePairs } from "./pair-test.ts";
-import { expiredRun, pausedRun, quietRun, readyRun, starts, waitingRun } from "./scenarios.ts";
+import { expiredRun, packedRuns, pausedRun, quietRun, readyRun, starts, waitingRun } from "./scenarios.ts";
 
-describePairs("runs that wait", [readyRun, expiredRun, waitingRun, quietRun, pausedRun, starts]);
+describePairs("runs that wait", [readyRun, packedRuns, expiredRun, waitingRun, quietRun, pausedRun, starts]);

@@ -7,7 +7,7 @@ export interface Bulk {
   readonly finished: number;
   /** Waiting for a signal until a distant day, each with a message it has taken. */
   readonly parked: number;
-  /** At the head of the queue, of a workflow that no worker knows. */
+  /** At the head of the queue, of a workflow that no worker knows; one half of them in packs. */
   readonly unclaimable: number;
   /** Held by a worker that lives. */
   readonly held: number;
@@ -20,12 +20,19 @@ const id = (n: string): string =>
 /** A second for each run, the newest now. */
 const instant = (n: string, newest: number): string => `now() - (${newest} - ${n}) * interval '1 second'`;
 
+const packSize = 50;
+
+/** The number of the last run in the pack of the n-th, where packs are made of those behind `from` up to `to`. */
+const lastOfPack = (from: number, to: number): string =>
+  `least(${from} + ((n - ${from} - 1) / ${packSize} + 1) * ${packSize}, ${to})`;
+
 const stranger = "00000000-0000-7000-8000-000000000001";
 
 /** Fills the tables with runs that no measured call has anything to do with. Analyses nothing. */
 export async function fillTables(pool: pg.Pool, schema: SchemaName, bulk: Bulk): Promise<void> {
   const parkedFrom = bulk.finished;
   const readyFrom = parkedFrom + bulk.parked;
+  const packedFrom = readyFrom + Math.floor(bulk.unclaimable / 2);
   const heldFrom = readyFrom + bulk.unclaimable;
   const end = heldFrom + bulk.held;
   const series = (from: number, to: number): string => `generate_series(${from + 1}, ${to}) n`;
@@ -48,8 +55,9 @@ export async function fillTables(pool: pg.Pool, schema: SchemaName, bulk: Bulk):
      select 0, ${id("n")}, case when n % 10 = 0 then 2 else 1 end, ${instant("n", bulk.finished)}, case when n % 10 = 0 then 'failed' else 'completed' end, 1, '{"ok":true}' from ${series(0, bulk.finished)}`,
     `insert into {schema}.stream (shard, run_id, at, name, position, is_first, is_closing)
      select 0, ${id("n")}, now(), 'tokens', 1, false, false from ${series(0, bulk.finished)} where n % 10 = 0`,
-    `insert into {schema}.run (id, created_at, version, priority, depth, shard, workflow, queue, input)
-     select ${id("n")}, ${instant("n", end)}, 1, 0, 0, 0, case when n <= ${readyFrom} then 'checkout' else 'unknown' end, 'default', '{"orderId":1}'
+    `insert into {schema}.run (id, created_at, version, priority, depth, shard, workflow, queue, pack_id, input)
+     select ${id("n")}, ${instant("n", end)}, 1, 0, 0, 0, case when n <= ${readyFrom} then 'checkout' else 'unknown' end, 'default',
+            case when n > ${packedFrom} and n <= ${heldFrom} then ${id(lastOfPack(packedFrom, heldFrom))} end, '{"orderId":1}'
        from ${series(parkedFrom, end)}`,
     `insert into {schema}.parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes, suspicion, reason, wants)
      select 0, ${id("n")}, now(), now() + interval '30 days', 1, 0, 1, 0, 0, 0, 'waiting', '{signal:shipped,cancel}'
@@ -57,7 +65,10 @@ export async function fillTables(pool: pg.Pool, schema: SchemaName, bulk: Bulk):
     `insert into {schema}.inbox (shard, run_id, id, sent_at, taken_seq, topic)
      select 0, ${id("n")}, ${id("n")}, now(), 1, 'signal:paid' from ${series(parkedFrom, readyFrom)}`,
     `insert into {schema}.ready (shard, run_id, ready_at, epoch, last_seq, attempt, priority, version, failures, crashes, suspicion, told, queue, workflow)
-     select 0, ${id("n")}, '2026-01-01', 0, 0, 1, -1, 1, 0, 0, 0, false, 'default', 'unknown' from ${series(readyFrom, heldFrom)}`,
+     select 0, ${id("n")}, '2026-01-01', 0, 0, 1, -1, 1, 0, 0, 0, false, 'default', 'unknown' from ${series(readyFrom, packedFrom)}`,
+    `insert into {schema}.pack (shard, id, ready_at, priority, version, queue, workflow, run_ids)
+     select 0, ${id("last")}, '2026-01-01', -1, 1, 'default', 'unknown', array_agg(${id("n")} order by n)
+       from (select n, ${lastOfPack(packedFrom, heldFrom)} as last from ${series(packedFrom, heldFrom)}) packed group by last`,
     `insert into {schema}.lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures, crashes, suspicion, crash_limit, told)
      select 0, ${id("n")}, '${stranger}', now(), now(), 1, 0, 1, 0, 0, 0, 3, false from ${series(heldFrom, end)}`,
   ];

@@ -149,6 +149,12 @@ async function ready(store: PostgresStore, runs: readonly NewRun[]): Promise<Lan
   return { queue, workflow, version, after: null, crashLimit: 3 };
 }
 
+/** What is told something has a row of its own in ready, and so have those that were started with it. */
+async function unpack(store: PostgresStore, runs: readonly NewRun[]): Promise<void> {
+  const told = runs.map(({ id }) => ({ id: ids.next(), runId: id, data: null, idempotencyKey: null }));
+  await Promise.all(told.map((message) => store.tell({ ...message, topic: "signal:unpack" })));
+}
+
 async function held(
   store: PostgresStore,
   runs: readonly NewRun[],
@@ -243,8 +249,31 @@ export const measuredCalls = {
     const [message] = messages(await parked(store, newRuns(1)));
     return { transition: tellInTransaction, values: tellInTransactionValues(message!) };
   },
-  claim: async (store, count) =>
-    claimOf(await ready(store, newRuns(count)), await registerWorker(store), count),
+  "claim from packs": async (store, count) =>
+    claimOf(await ready(store, newRuns(count + 1)), await registerWorker(store), count),
+  claim: async (store, count) => {
+    const runs = newRuns(count);
+    const lane = await ready(store, runs);
+    await unpack(store, runs);
+    return claimOf(lane, await registerWorker(store), count);
+  },
+  "claim from packs and from ready": async (store, count) => {
+    const runs = newRuns(count);
+    await ready(store, runs);
+    await unpack(store, runs.slice(0, 1));
+    await ready(
+      store,
+      newRuns(count).map((run) => ({ ...run, workflow: runs[0]!.workflow })),
+    );
+    const [{ queue, workflow, version }] = runs as readonly [NewRun];
+    const lane = { queue, workflow, version, after: null, crashLimit: 3 };
+    return claimOf(lane, await registerWorker(store), 2 * count);
+  },
+  "claim while packs of others wait": async (store, count) => {
+    await ready(store, newRuns(2 * count + 2));
+    const lane = { queue: "default", workflow: `idle-${ids.next()}`, version: 1, after: null, crashLimit: 3 };
+    return claimOf(lane, await registerWorker(store), count);
+  },
   "claim from ten lanes": async (store, count) => {
     const lanes = [];
     for (let lane = 0; lane < 10; lane++) lanes.push(await ready(store, newRuns(Math.ceil(count / 10))));
@@ -498,6 +527,16 @@ export const measuredCalls = {
     const message = { id: other!.id, topic: "signal:a", data: null, idempotencyKey: "k" } as const;
     const call = { run: { ...other!, key: run!.id }, message, boundTo: null };
     return { transition: signalOrStart, values: signalOrStartValues(call) };
+  },
+  "tell runs that are packed": async (store, count) => {
+    const runs = newRuns(count + 1);
+    await store.createRuns(runs);
+    const told = runs.slice(0, count).map(({ id }) => ({ runId: id, epoch: 0, workerId: "" }));
+    return { transition: tellRuns, values: tellValues(0, messages(told)) };
+  },
+  "list pending runs": async (store, count) => {
+    await store.createRuns(newRuns(count));
+    return list({ status: "pending", limit: count });
   },
   terminate: async (store) => {
     const [lease] = await held(store, newRuns(1));

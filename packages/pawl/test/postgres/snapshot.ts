@@ -25,7 +25,11 @@ const queries: Record<keyof StoreSnapshot, string> = {
            left join (select run_id, status, ended_at, epoch, attempt, output, output_notes, error, error_notes
                         from {schema}.endings) ending on run_id = id
           order by id`,
-  ready: `select ${room}, told, ${ms("ready_at")} as "readyAt", ${ms("expires_at")} as "expiresAt" from {schema}.ready order by run_id`,
+  ready: `select ${room}, told, ${ms("ready_at")} as "readyAt", ${ms("expires_at")} as "expiresAt"
+            from (select run_id, epoch, last_seq, attempt, failures, crashes, suspicion, told, ready_at, expires_at from {schema}.ready
+                   union all
+                  select unnest(run_ids), 0, 0, 1, 0, 0, 0, false, ready_at, null from {schema}.pack) ready
+           order by run_id`,
   lease: `select ${room}, told, worker_id as "workerId", ${ms("claimed_at")} as "claimedAt", ${ms("began_at")} as "begunAt",
                  crash_limit as "crashLimit"
             from {schema}.lease order by run_id`,

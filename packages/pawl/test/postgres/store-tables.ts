@@ -2,6 +2,7 @@
 export const storeTables = [
   "run",
   "ready",
+  "pack",
   "lease",
   "parked",
   "event",

@@ -113,7 +113,6 @@ const viewsOfARun = [
   "attempts",
   "activity_log",
   "events",
-  "live_runs",
   "dead_letters",
   "nodes",
 ];
@@ -123,8 +122,21 @@ test.for(viewsOfARun)("with a million rows, %s of one run looks at a few pages",
   expect(pagesOf(plan)).toBeLessThan(300);
 });
 
+/** A pack tells its runs only to who looks into it. */
+async function expectFewBesidePacks(): Promise<void> {
+  const { rows } = await pool.query<{ pages: number }>(
+    "select (pg_relation_size('pawl.pack') / 8192)::int as pages",
+  );
+  const plan = await explain("select * from pawl.live_runs where run_id = :'run'");
+  expect(pagesOf(plan)).toBeLessThan(300 + rows[0]!.pages);
+}
+
+test("with a million rows, live_runs of one run looks at a few pages and at the packs", expectFewBesidePacks);
+
 describe("without statistics", () => {
   beforeAll(() => forgetStatistics(pool, schemaName("pawl")));
+
+  test("live_runs of one run looks at a few pages and at the packs", expectFewBesidePacks);
 
   test.for(viewsOfARun)("%s of one run looks at a few pages", async (view) => {
     const plan = await explain(`select * from pawl.${view} where run_id = :'run'`);

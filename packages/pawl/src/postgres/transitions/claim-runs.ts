@@ -91,7 +91,8 @@ export function decodeClaim({ lanes }: ClaimRequest, rows: readonly ClaimedRow[]
     if (row.run_id !== null && lane !== undefined)
       runs.push(decodeRun(row.run_id, row, lane, now, about?.ready_ms));
   }
-  return { runs: runs.sort(byPlace), suspectsWaiting: about?.told ?? false, now };
+  const claim = { runs: runs.sort(byPlace), suspectsWaiting: about?.told ?? false, now };
+  return about?.epoch === 1 ? { ...claim, isCutShort: true } : claim;
 }
 
 function decodeRun(
@@ -101,7 +102,8 @@ function decodeRun(
   claimedAt: number,
   server: number | undefined,
 ): ClaimedRun {
-  const more = row.more === null ? nothingMore : (JSON.parse(row.more) as More);
+  const more =
+    row.more === null ? nothingMore : { ...nothingMore, ...(JSON.parse(row.more) as Partial<More>) };
   return {
     runId,
     epoch: row.epoch ?? firstEpoch,

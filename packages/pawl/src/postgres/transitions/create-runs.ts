@@ -1,3 +1,4 @@
+import { msOf } from "../../core/ids.ts";
 import { firstEpoch, type ClaimedRun, type CreateHeldAnswer, type Holder } from "../../store/lease.ts";
 import type { CreateAnswer, NewRun } from "../../store/run-record.ts";
 import { bareColumn, column, commonColumn, sizeOfPayload, sparseColumn } from "../columns.ts";
@@ -8,7 +9,7 @@ import { transition } from "../transition.ts";
 export const createRuns = transition(
   "create_runs",
   `select run_id, outcome, owner_id, held_ms, told, server
-     from {schema}.create_runs_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+     from {schema}.create_runs_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
 );
 
 /** See migrations/0017_one_run.sql. */
@@ -38,7 +39,17 @@ export function createRunsValues(
 ): readonly unknown[] {
   const { workerId = null, crashLimit = null, leaseMs = null } = holder ?? {};
   if (runs.every(isPlain))
-    return [shard, null, false, isWhole, workerId, crashLimit, leaseMs, ...plainValues(runs)];
+    return [
+      shard,
+      null,
+      false,
+      isWhole,
+      workerId,
+      crashLimit,
+      leaseMs,
+      ...plainValues(runs),
+      isPackable(runs),
+    ];
   const isKeyed = runs.some((run) => run.key !== null);
   return [shard, runsJson(runs), isKeyed, isWhole, workerId, crashLimit, leaseMs, ...noPlainValues];
 }
@@ -77,7 +88,24 @@ function oneForAll(runs: readonly NewRun[], name: "workflow" | "queue"): readonl
   return runs.every((run) => run[name] === value) ? runs.slice(0, 1) : runs;
 }
 
-const noPlainValues = Array<null>(7).fill(null);
+const noPlainValues = Array<null>(8).fill(null);
+
+/** How far apart the ids of one pack may have been made: whoever lists packs by their last run relies on it. */
+const longestPackMs = 1_000;
+
+/** Whether they can share rows until they are claimed: they are of one lane, and in the order of their ids. */
+function isPackable(runs: readonly NewRun[]): boolean {
+  const [first] = runs;
+  const last = runs.at(-1);
+  if (first === undefined || last === undefined || runs.length < 2) return false;
+  let before = "";
+  for (const { id, workflow, version, queue, priority } of runs) {
+    if (id <= before || workflow !== first.workflow || version !== first.version) return false;
+    if (queue !== first.queue || priority !== first.priority) return false;
+    before = id;
+  }
+  return msOf(last.id) - msOf(first.id) <= longestPackMs;
+}
 
 /** Runs as the functions of the schema read them. */
 export function runsJson(runs: readonly NewRun[]): string {
