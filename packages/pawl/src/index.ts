@@ -259,7 +259,13 @@ export function createPawl(given: PawlOptions): Pawl {
   const { within } = store;
   // What a client and the workers of this process do without a detour over the store.
   const nearby = { takers: new Set<Taker>(), audiences: new Set<Audience>() };
-  const client = createClient({ ...seams, ...nearby, ready, ...(within !== undefined && { within }) });
+  const client = createClient({
+    ...seams,
+    ...nearby,
+    ready,
+    settle: systemSettle,
+    ...(within !== undefined && { within }),
+  });
 
   const stopWorkers = async (stopOptions?: StopOptions): Promise<void> => {
     await Promise.all([...workers].map((worker) => worker.stop(stopOptions)));

@@ -23,6 +23,8 @@ export interface ClientDeps extends LoopSeams {
   readonly payloads?: Payloads;
   /** Awaited before the first call to the store, until it has succeeded. Default: nothing is. */
   readonly ready?: () => Promise<void>;
+  /** Resolves when the process has got to what else it has to do. Default: as soon as timers do. */
+  readonly settle?: () => Promise<void>;
   /** Is told what happens. Default: nobody is. */
   readonly emit?: Emit | undefined;
   /** Workers of this process. Default: there are none. */
@@ -117,7 +119,7 @@ export function createConnection(deps: ClientDeps): Connection {
         signalOrStart: (asked) => within.signalOrStart(asked),
       };
     },
-    breathe: () => delay(deps.timers, 0),
+    breathe: deps.settle ?? (() => delay(deps.timers, 0)),
     close() {
       isClosed = true;
     },
