@@ -859,8 +859,8 @@ $$;
 -- An answer carries inputs up to some bytes together, in no order; what is left out its holder asks for by itself. Their
 -- sizes are known without reading them. It names the lane that a run was in, the first being 1, and has null for what most runs
 -- have: epoch 1, no history, nothing told, created when ready. What else a run may have is in one column, as json, and null where it
--- has none of it.
--- The last row answered is a footer: run_id null, told = suspects are waiting, created_ms = the time, ready_ms = the server,
+-- has none of it. Runs of packs come in one row for many: run_id null, and the lists of them in that column.
+-- The last row answered is a footer: run_id and more null, told = suspects are waiting, created_ms = the time, ready_ms = the server,
 -- epoch = 1 where more may be claimable: others had locked packs of which they may have taken a part only.
 create function {schema}.claim_runs_v1(
   p_shard smallint, p_worker uuid, p_limit integer, p_suspects boolean, p_begin boolean,
@@ -900,6 +900,7 @@ declare
   v_taken uuid[];
   v_count integer;
   v_missed boolean := false;
+  v_bytes bigint := 0;
 begin
   if not p_suspects then
     v_passed := array(
@@ -988,7 +989,7 @@ begin
         v_missed := true;
         continue;
       end if;
-      -- They are plain: what was claimed from ready may have more to it.
+      -- They are plain, and told in one row for all that were put into packs together.
       return query
       with held as (
         insert into {schema}.lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
@@ -998,17 +999,20 @@ begin
           from unnest(v_taken) t
       ), claimed as materialized (
         select r.id, r.input, r.input_notes, r.created_at, r.priority,
-               sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
-                 over (rows unbounded preceding) > 8000000 as left_out
+               v_bytes + sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
+                           over (rows unbounded preceding) > 8000000 as left_out
           from {schema}.run r
          where r.shard = p_shard and r.id = any (v_taken)
       )
-      select r.id, v_lane, floor(round(date_part('epoch', r.created_at) * 1e6) / 1e3),
-             case when not r.left_out then r.input::text end, case when not r.left_out then r.input_notes::text end,
-             null::integer, null::integer, null::boolean, null::float8,
-             case when r.priority <> 0 or r.left_out
-                  then json_build_object('priority', r.priority, 'isInputLeftOut', r.left_out)::text end
-        from claimed r;
+      select null::uuid, v_lane, floor(round(date_part('epoch', r.created_at) * 1e6) / 1e3), null, null, null::integer, null::integer,
+             null::boolean, null::float8,
+             json_build_object('priority', r.priority, 'ids', json_agg(r.id),
+                               'inputs', json_agg(case when not r.left_out then r.input::text end),
+                               'notes', case when count(r.input_notes::text) > 0
+                                             then json_agg(case when not r.left_out then r.input_notes::text end) end,
+                               'leftOut', json_agg(r.id) filter (where r.left_out))::text
+        from claimed r
+       group by r.created_at, r.priority;
     else
       v_before := coalesce(v_packs[1], v_end);
       if cardinality(v_lanes) = 1 then
@@ -1067,8 +1071,8 @@ begin
       ), claimed as materialized (
         select r.id, r.key, r.parent_id, r.root_id, r.depth, r.input, r.input_notes,
                r.created_at, r.deadline_at, r.retry, r.raw, r.tags,
-               sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
-                 over (rows unbounded preceding) > 8000000 as left_out
+               v_bytes + sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
+                           over (rows unbounded preceding) > 8000000 as left_out
           from {schema}.run r
          where r.shard = p_shard and r.id = any (array(select g.run_id from gone g))
       )
@@ -1095,6 +1099,11 @@ begin
     end if;
     v_left := v_left - v_count;
     exit when v_left = 0 or v_packs is null;
+    v_bytes := (
+      select coalesce(sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0)), 0)
+        from {schema}.run r
+       where r.shard = p_shard
+         and r.id = any (array(select l.run_id from {schema}.lease l where l.worker_id = p_worker and l.claimed_at = v_now)));
   end loop;
 
   -- A suspect just taken does not wait.

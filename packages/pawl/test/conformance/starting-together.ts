@@ -2,7 +2,7 @@ import { describe, expect } from "vitest";
 import type { RunId } from "../../src/core/ids.ts";
 import type { NewRun } from "../../src/store/run-record.ts";
 import type { StoreTest } from "./store-test.ts";
-import { anyLane, leaseOf, type World } from "./world.ts";
+import { anyLane, json, leaseOf, type World } from "./world.ts";
 
 /** More than a store may want to keep in one place. */
 const many = 150;
@@ -108,6 +108,35 @@ export function describeStartingTogether(test: StoreTest): void {
       await world.store.createRuns([one, two]);
       await world.store.createRuns([one, two, three]);
       expect(await claimedBy(world, 10)).toEqual([one.id, two.id, three.id]);
+    });
+
+    test("each brings its own input, with its notes", async ({ world }) => {
+      const inputs = [
+        json({ n: 1 }),
+        json("2026", '"Date"'),
+        null,
+        json('"a"\u2028\\ {1,2}'),
+        json([null, 1.5]),
+      ];
+      const runs = inputs.map((input) => world.newRun({ input, priority: 2 }));
+      await world.store.createRuns(runs);
+      const claim = await world.claim(await world.worker(), { limit: 10 });
+      expect(claim.runs.map(({ runId, input, mark }) => [runId, input, mark.priority])).toEqual(
+        runs.map(({ id, input }) => [id, input, 2]),
+      );
+    });
+
+    test("inputs that make the answer too large are left out, and the others are not", async ({ world }) => {
+      const large = json("x".repeat(900_000));
+      const runs = Array.from({ length: 12 }, () => world.newRun({ input: large }));
+      for (const each of [runs.slice(0, 4), runs.slice(4, 5), runs.slice(5, 9), runs.slice(9)])
+        await world.store.createRuns(each);
+      const claim = await world.claim(await world.worker(), { limit: 20 });
+      expect(claim.runs.map(({ runId }) => runId)).toEqual(runs.map(({ id }) => id));
+      for (const { isInputLeftOut, input } of claim.runs)
+        expect(input).toEqual(isInputLeftOut ? null : large);
+      const leftOut = claim.runs.filter(({ isInputLeftOut }) => isInputLeftOut).length;
+      expect(leftOut).toBe(4);
     });
 
     test("claims that come at the same time take each of them once", async ({ world }) => {

@@ -1,3 +1,5 @@
+import type { RunId } from "../../core/ids.ts";
+import type { Payload } from "../../core/json.ts";
 import type { RetryPolicy } from "../../core/retry.ts";
 import { firstEpoch, type Claim, type ClaimedRun, type ClaimRequest, type Lane } from "../../store/lease.ts";
 import { payloadOf } from "../columns.ts";
@@ -22,8 +24,19 @@ interface ClaimedRow extends Row {
   readonly last_seq: number | null;
   readonly told: boolean | null;
   readonly created_ms: number | null;
-  /** `More` as JSON. */
+  /** `More` as JSON; without a run `Packed`, or null in the row that is about no run. */
   readonly more: string | null;
+}
+
+/** Plain runs that were started together. */
+interface Packed {
+  readonly priority: number;
+  readonly ids: readonly RunId[];
+  readonly inputs: readonly (string | null)[];
+  /** Null: none has any. */
+  readonly notes: readonly (string | null)[] | null;
+  /** Those whose inputs are not among them; null: none. */
+  readonly leftOut: readonly RunId[] | null;
 }
 
 /** What few runs have. */
@@ -83,30 +96,62 @@ export function claimRunsValues(shard: number, request: ClaimRequest): readonly 
 
 export function decodeClaim({ lanes }: ClaimRequest, rows: readonly ClaimedRow[]): Claim {
   // The one row that is about no run.
-  const about = rows.find(({ run_id }) => run_id === null);
+  const about = rows.at(-1);
   const now = about?.created_ms ?? 0;
+  const server = about?.ready_ms;
   const runs: ClaimedRun[] = [];
   for (const row of rows) {
     const lane = lanes[row.lane - 1];
-    if (row.run_id !== null && lane !== undefined)
-      runs.push(decodeRun(row.run_id, row, lane, now, about?.ready_ms));
+    if (lane === undefined) continue;
+    const stage = stageOf(row, lane, now, server);
+    if (row.run_id !== null) {
+      const more = row.more === null ? nothingMore : (JSON.parse(row.more) as More);
+      runs.push(runOf(row.run_id, payloadOf(row.input, row.notes), more, stage));
+    } else if (row.more !== null) unpack(JSON.parse(row.more) as Packed, stage, runs);
   }
   const claim = { runs: runs.sort(byPlace), suspectsWaiting: about?.told ?? false, now };
   return about?.epoch === 1 ? { ...claim, isCutShort: true } : claim;
 }
 
-function decodeRun(
-  runId: string,
-  row: ClaimedRow,
-  { workflow, version, queue }: Lane,
-  claimedAt: number,
-  server: number | undefined,
-): ClaimedRun {
-  const more =
-    row.more === null ? nothingMore : { ...nothingMore, ...(JSON.parse(row.more) as Partial<More>) };
+/** What a row says of its run, or of all its runs, beside `More`. */
+interface Stage {
+  readonly lane: Lane;
+  readonly epoch: number;
+  readonly lastSeq: number;
+  readonly told: boolean;
+  readonly readyAt: number;
+  readonly createdAt: number;
+  readonly claimedAt: number;
+  readonly server: number | undefined;
+}
+
+function stageOf(row: ClaimedRow, lane: Lane, claimedAt: number, server: number | undefined): Stage {
+  return {
+    lane,
+    epoch: row.epoch ?? firstEpoch,
+    lastSeq: row.last_seq ?? 0,
+    told: row.told === true,
+    readyAt: row.ready_ms,
+    createdAt: row.created_ms ?? row.ready_ms,
+    claimedAt,
+    server,
+  };
+}
+
+function unpack({ priority, ids, inputs, notes, leftOut }: Packed, stage: Stage, runs: ClaimedRun[]): void {
+  const more = priority === 0 ? nothingMore : { ...nothingMore, priority };
+  for (const [index, runId] of ids.entries()) {
+    const input = payloadOf(inputs[index] ?? null, notes?.[index] ?? null);
+    const isInputLeftOut = leftOut?.includes(runId) === true;
+    runs.push(runOf(runId, input, isInputLeftOut ? { ...more, isInputLeftOut } : more, stage));
+  }
+}
+
+function runOf(runId: RunId, input: Payload | null, more: More, stage: Stage): ClaimedRun {
+  const { workflow, version, queue } = stage.lane;
   return {
     runId,
-    epoch: row.epoch ?? firstEpoch,
+    epoch: stage.epoch,
     workflow,
     version,
     queue,
@@ -114,21 +159,21 @@ function decodeRun(
     parentId: more.parentId,
     rootId: more.rootId ?? runId,
     depth: more.depth,
-    input: payloadOf(row.input, row.notes),
+    input,
     isInputLeftOut: more.isInputLeftOut,
     isRaw: more.isRaw === true,
     tags: more.tags ?? noTags,
     retry: more.retry,
-    lastSeq: row.last_seq ?? 0,
+    lastSeq: stage.lastSeq,
     attempt: more.attempt,
     failures: more.failures,
     suspicion: more.suspicion,
-    told: row.told === true,
-    createdAt: row.created_ms ?? row.ready_ms,
+    told: stage.told,
+    createdAt: stage.createdAt,
     deadlineAt: more.deadlineAt,
-    claimedAt,
-    mark: { priority: more.priority, readyAt: row.ready_ms, runId },
-    server,
+    claimedAt: stage.claimedAt,
+    mark: { priority: more.priority, readyAt: stage.readyAt, runId },
+    server: stage.server,
   };
 }
 
