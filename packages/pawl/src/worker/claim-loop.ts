@@ -27,6 +27,8 @@ export interface ClaimLoopParts extends LoopSeams {
   readonly expired: (workerId: string) => void;
   /** The worker may hold something now. */
   readonly awake: () => void;
+  /** It has taken all there was, and could take more. */
+  readonly hungry: () => void;
 }
 
 export interface ClaimLoop extends Pick<Loop, "start" | "stop" | "turned"> {
@@ -114,6 +116,7 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
     suspects.seen(isSuspect ? "suspect" : "ordinary", answer.runs, answer.suspectsWaiting);
     if (!isSuspect) learn(look, answer, limit, tookMs, isPoll);
     for (const run of answer.runs) parts.execute(run, workerId);
+    if (answer.runs.length > 0 && !isMoreWaiting && slots.free() >= batch) parts.hungry();
     // Claims come one at a time: a lease from before this one that is in no slot had its answer lost.
     registration.claimsKnownTo = answer.now;
   };

@@ -139,6 +139,7 @@ export function createCrew(deps: WorkerDeps, settings: WorkerSettings, isBrief =
     execute,
     expired: (workerId) => heartbeat.expired(workerId),
     awake,
+    hungry: () => dueTimer.hungry(),
   });
   const doorstep = createDoorstep({
     ...deps,

@@ -16,6 +16,8 @@ export interface DueTimerParts extends LoopSeams {
 export interface DueTimer extends Loop {
   /** A run parked until this long from now. */
   parked(dueInMs: number): void;
+  /** This worker has claimed all that was made claimable, and could take more: where many are due, there is no rest. */
+  hungry(): void;
   /** In how many ms the next run that it knows of is due. */
   dueInMs(): number;
 }
@@ -39,6 +41,8 @@ export function createDueTimer(parts: DueTimerParts): DueTimer {
 
   /** Somebody waits until nothing is due. */
   let isHurried = false;
+  /** More is due than was woken. */
+  let isResting = false;
 
   const restMs = (): number => Math.min(nextAt, pollAt) - clock.now();
 
@@ -50,7 +54,8 @@ export function createDueTimer(parts: DueTimerParts): DueTimer {
     const { woken, nextDueAt, now } = await store.wakeDue(mostPerTurn);
     knownAt = Number.POSITIVE_INFINITY;
     const rest = parts.isFed() ? restTimes : restTimesUnfed;
-    if (woken < mostPerTurn) isHurried = false;
+    isResting = woken === mostPerTurn;
+    if (!isResting) isHurried = false;
     const leastMs =
       woken < mostPerTurn || isHurried ? 1 : Math.min(longestRestMs, rest * (clock.now() - sentAt));
     if (nextDueAt !== null) nextAt = Math.min(nextAt, clock.now() + Math.max(leastMs, nextDueAt - now));
@@ -73,6 +78,12 @@ export function createDueTimer(parts: DueTimerParts): DueTimer {
       pollAt = 0;
       isHurried = true;
       return loop.turned();
+    },
+    hungry() {
+      if (!isResting) return;
+      isResting = false;
+      nextAt = clock.now();
+      loop.poke();
     },
     dueInMs: () => Math.min(nextAt, knownAt) - clock.now(),
     parked(dueInMs) {

@@ -12,6 +12,24 @@ describe("a claim loop", () => {
     expect(claimer.claims).toHaveLength(1);
   });
 
+  test("says that it could take more when it has taken all there was, and not when it has found nothing", async () => {
+    const claimer = createClaimer(8);
+    claimer.loop.start();
+    await claimer.rest();
+    expect(claimer.hungry()).toBe(0);
+    await claimer.start();
+    await claimer.rest();
+    expect(claimer.hungry()).toBe(1);
+    await claimer.startMany(20);
+    await claimer.rest();
+    expect(claimer.heldIds()).toHaveLength(8);
+    const times = claimer.hungry();
+    await claimer.end(4);
+    await claimer.advance(10);
+    expect(claimer.heldIds()).toHaveLength(8);
+    expect(claimer.hungry()).toBe(times);
+  });
+
   test("claims at once when told of work, and otherwise about once a second", async () => {
     const claimer = createClaimer(10);
     claimer.loop.start();

@@ -20,6 +20,8 @@ export interface Claimer extends ManualWorld {
   readonly registration: Registration;
   readonly claims: readonly ClaimRequest[];
   readonly expired: readonly string[];
+  /** How often it has said that it could take more than there was. */
+  hungry(): number;
   start(run?: Partial<NewRun>): Promise<RunId>;
   startMany(count: number): Promise<void>;
   heldIds(): readonly RunId[];
@@ -36,6 +38,7 @@ export function createClaimer(
   const world = createManualWorld();
   const claims: ClaimRequest[] = [];
   const expired: string[] = [];
+  let hungry = 0;
   const watched: Store = { ...world.store, ...wrap(world.store) };
   const store: Store = {
     ...watched,
@@ -77,6 +80,7 @@ export function createClaimer(
       expired.push(workerId);
       registration.renew(false);
     },
+    hungry: () => void (hungry += 1),
     awake() {},
   });
   store.subscribe((hint) => {
@@ -118,6 +122,7 @@ export function createClaimer(
     registration,
     claims,
     expired,
+    hungry: () => hungry,
     start,
     async startMany(count) {
       for (let index = 0; index < count; index += 1) await start();

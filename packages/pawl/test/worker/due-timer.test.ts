@@ -62,6 +62,41 @@ test.for([
   await timer.stop();
 });
 
+test("a worker that has taken all that it woke, and could take more, does not rest", async () => {
+  const { world, timer, looks } = createStorm(10, true);
+  timer.start();
+  await world.rest();
+  timer.hungry();
+  expect(looks()).toBe(1);
+  await world.advance(10);
+  timer.hungry();
+  await world.rest();
+  expect(looks()).toBe(2);
+  await world.advance(10 + 29);
+  expect(looks()).toBe(2);
+  await world.advance(1);
+  expect(looks()).toBe(3);
+  await world.advance(10);
+  await timer.stop();
+});
+
+test("a worker that could take more looks no sooner where all that is due was woken", async () => {
+  const world = createManualWorld();
+  let looks = 0;
+  const wakeDue: Store["wakeDue"] = async () => {
+    looks += 1;
+    return { woken: 3, nextDueAt: world.clock.now() + 1_000, now: world.clock.now() };
+  };
+  const seams = world.seams({ store: { ...world.store, wakeDue } });
+  const timer = createDueTimer({ ...seams, pollMs: 5_000, woken: () => {}, isFed: () => true });
+  timer.start();
+  await world.rest();
+  timer.hungry();
+  await world.advance(500);
+  expect(looks).toBe(1);
+  await timer.stop();
+});
+
 test("who waits until nothing is due waits for no rest", async () => {
   const { world, timer, looks } = createStorm(10, false);
   timer.start();
