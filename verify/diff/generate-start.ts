@@ -1,6 +1,6 @@
 import type { Payload } from "../../packages/pawl/src/core/json.ts";
 import type { Holder } from "../../packages/pawl/src/store/lease.ts";
-import type { NewRun } from "../../packages/pawl/src/store/run-record.ts";
+import { type NewRun, plainRun } from "../../packages/pawl/src/store/run-record.ts";
 import { leaseMs } from "../../packages/pawl/test/conformance/world.ts";
 import type { Dice } from "./dice.ts";
 import type { Knowledge } from "./knowledge.ts";
@@ -26,12 +26,31 @@ export function pickPayload(dice: Dice): Payload | null {
 export function generateStart(known: Knowledge): Operation {
   const { dice, starts, snapshot } = known;
   if (snapshot.workers.length > 0 && dice.chance(0.3)) return generateHeldStart(known);
+  if (dice.chance(0.2)) return { kind: "createRuns", calls: [[generateCrowd(known)]] };
   const isRepeated = starts.length > 0 && dice.chance(0.15);
   const runs = isRepeated
     ? dice.some(starts, 3)
     : Array.from({ length: dice.between(1, 3) }, () => generateRun(known, drawTwin(known)));
   if (runs.length === 0 || dice.chance(0.7)) return { kind: "createRuns", calls: [[runs]] };
   return { kind: "createRuns", calls: runs.map((run) => [[run]]) };
+}
+
+/** Runs that have nothing of their own but their input, and now and then more of them than a store may want to keep in one place. */
+function generateCrowd({ dice, ...known }: Knowledge): readonly NewRun[] {
+  const lane = {
+    workflow: dice.pick(["w", "v"]),
+    version: 1,
+    queue: dice.pick(["a", "b"]),
+    priority: dice.between(-1, 1),
+  };
+  const size = dice.chance(0.1) ? dice.between(60, 70) : dice.between(2, 5);
+  return Array.from({ length: size }, () => ({
+    id: known.nextId(),
+    ...lane,
+    ...plainRun,
+    priority: lane.priority,
+    input: pickPayload(dice),
+  }));
 }
 
 /** Some of them for a worker that has ended, or too late. */

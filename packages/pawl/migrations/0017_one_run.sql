@@ -1,5 +1,6 @@
--- One run that comes alone, as on a system with little to do: a start that is held at once, and an end. They do what create_runs and
--- end_runs do for many, in a third of the time: their values are no lists, and what need not be asked of one run is not asked.
+-- One run that comes alone, as on a system with little to do: a start that is held at once, a step, and an end. They do what
+-- create_runs, record_events and end_runs do for many, in a third of the time: their values are no lists, and what need not be asked
+-- of one run is not asked.
 -- Where it is not as simple as that they do nothing and say so, or fail with a unique violation, and the functions for many are asked.
 
 -- Creates a plain run that p_holder holds from its start. Answers since when and the server; no row: nothing was done.
@@ -29,6 +30,42 @@ begin
   values (p_shard, n_id, p_holder, v_now, v_now, 1, 0, 1, 0, 0, 0, p_crash_limit, false);
   held_ms := floor(extract(epoch from v_now) * 1000);
   server := {schema}.server_v1();
+  return next;
+end
+$$;
+
+-- Appends the fact that a step of a held run has completed, e_*. Answers the time and whether the run was told something; no row:
+-- nothing was done, for the lease is lost, or the server is another than it was claimed from.
+-- Locks: its lease row. Index: lease_pkey, event_pkey.
+create function {schema}.record_step_v1(
+  p_shard smallint, p_worker uuid, p_run uuid, p_epoch integer, p_server float8,
+  e_seq integer, e_name text, e_attempt integer, e_began_ms float8, e_data text, e_notes text)
+returns table (now_ms float8, told boolean)
+language plpgsql
+set search_path = pg_catalog
+set lock_timeout = '250ms'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+  v_now timestamptz;
+begin
+  if p_server <> {schema}.server_v1() then
+    return;
+  end if;
+  select l.told into record_step_v1.told
+    from {schema}.lease l
+   where l.shard = p_shard and l.run_id = p_run and (l.worker_id = p_worker) is true and l.epoch = p_epoch
+     for update;
+  if not found then
+    return;
+  end if;
+  v_now := {clock};
+  insert into {schema}.event (shard, run_id, seq, at, kind, name, attempt, began_at, data, notes)
+  values (p_shard, p_run, e_seq, v_now, 'step_completed', e_name, e_attempt, to_timestamp(e_began_ms / 1000.0), e_data::json,
+          e_notes::json);
+  now_ms := floor(extract(epoch from v_now) * 1000);
   return next;
 end
 $$;

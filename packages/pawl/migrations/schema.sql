@@ -3978,6 +3978,37 @@ begin
 end
 $function$;
 
+create function pawl.record_step_v1(p_shard smallint, p_worker uuid, p_run uuid, p_epoch integer, p_server double precision, e_seq integer, e_name text, e_attempt integer, e_began_ms double precision, e_data text, e_notes text)
+ RETURNS TABLE(now_ms double precision, told boolean)
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+ SET lock_timeout TO '250ms'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+AS $function$
+declare
+  v_now timestamptz;
+begin
+  if p_server <> "pawl".server_v1() then
+    return;
+  end if;
+  select l.told into record_step_v1.told
+    from "pawl".lease l
+   where l.shard = p_shard and l.run_id = p_run and (l.worker_id = p_worker) is true and l.epoch = p_epoch
+     for update;
+  if not found then
+    return;
+  end if;
+  v_now := clock_timestamp();
+  insert into "pawl".event (shard, run_id, seq, at, kind, name, attempt, began_at, data, notes)
+  values (p_shard, p_run, e_seq, v_now, 'step_completed', e_name, e_attempt, to_timestamp(e_began_ms / 1000.0), e_data::json,
+          e_notes::json);
+  now_ms := floor(extract(epoch from v_now) * 1000);
+  return next;
+end
+$function$;
+
 create function pawl.recover_leases_v1(p_shard smallint, p_now timestamp with time zone, p_dead uuid[], p_runs uuid[])
  RETURNS TABLE(recovered integer, failed integer)
  LANGUAGE plpgsql

@@ -65,7 +65,15 @@ import { leaseValues, sizeOfRecording } from "./transitions/holder-calls.ts";
 import { decodeParked, parkRuns, parkValues } from "./transitions/park-runs.ts";
 import { decodeInboxes, inboxValues, readInbox } from "./transitions/read-inbox.ts";
 import * as read from "./transitions/read.ts";
-import { decodeRecorded, recordEvents, recordValues } from "./transitions/record-events.ts";
+import {
+  decodeRecorded,
+  decodeRecordedStep,
+  isOneStep,
+  recordEvents,
+  recordStep,
+  recordStepValues,
+  recordValues,
+} from "./transitions/record-events.ts";
 import * as showing from "./transitions/showing.ts";
 import {
   decodeSignalOrStart,
@@ -268,7 +276,15 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     sizeOfRecording,
     recordValues,
     orLost(decodeRecorded),
-    { halves: "waves" },
+    {
+      halves: "waves",
+      forOne: {
+        statement: recordStep,
+        isFor: isOneStep,
+        encode: recordStepValues,
+        decode: (_recording, row) => ({ answer: decodeRecordedStep(row) }),
+      },
+    },
   );
   const park = batched<Parking, ParkAnswer>(
     parkRuns,

@@ -116,7 +116,8 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
     suspects.seen(isSuspect ? "suspect" : "ordinary", answer.runs, answer.suspectsWaiting);
     if (!isSuspect) learn(look, answer, limit, tookMs, isPoll);
     for (const run of answer.runs) parts.execute(run, workerId);
-    if (answer.runs.length > 0 && !isMoreWaiting && slots.free() >= batch) parts.hungry();
+    const isFed = !isSuspect && answer.runs.length > 0;
+    if (isFed && !isMoreWaiting && slots.free() >= batch) parts.hungry();
     // Claims come one at a time: a lease from before this one that is in no slot had its answer lost.
     registration.claimsKnownTo = answer.now;
   };

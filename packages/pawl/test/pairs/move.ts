@@ -24,7 +24,14 @@ import {
 } from "../../src/postgres/transitions/in-transaction.ts";
 import { decodeParked, parkRuns, parkValues } from "../../src/postgres/transitions/park-runs.ts";
 import { decodeInboxes, inboxValues, readInbox } from "../../src/postgres/transitions/read-inbox.ts";
-import { decodeRecorded, recordEvents, recordValues } from "../../src/postgres/transitions/record-events.ts";
+import {
+  decodeRecorded,
+  decodeRecordedStep,
+  recordEvents,
+  recordStep,
+  recordStepValues,
+  recordValues,
+} from "../../src/postgres/transitions/record-events.ts";
 import {
   decodeSignalOrStart,
   signalOrStart,
@@ -82,7 +89,8 @@ function move(
 
 /** What a call answered that failed as the store expects it to fail. Null: it should not have failed. */
 export function expectedFailure(error: unknown, { statement }: Move): string | null {
-  if (statement === completeRun && sqlState(error) === "23505") return notDone;
+  const isOfOne = statement === completeRun || statement === recordStep;
+  if (isOfOne && sqlState(error) === "23505") return notDone;
   return sqlState(error) === "PW001" ? "WORKER_EXPIRED" : null;
 }
 
@@ -153,6 +161,14 @@ export const moves = {
   complete: (name: string, ending: Ending): Move =>
     move(name, completeRun, completeRunValues(shard, ending), (rows) =>
       rows.some((row) => decodeEnded(row)) ? "ENDED" : notDone,
+    ),
+  /** Not done, as where its lease is lost: then `record_events` would be asked. */
+  recordStep: (name: string, recording: Recording): Move =>
+    move(
+      name,
+      recordStep,
+      recordStepValues(shard, recording),
+      (rows) => rows.map((row) => decodeRecordedStep(row))[0] ?? notDone,
     ),
   release: (name: string, leases: readonly Lease[]): Move =>
     move(

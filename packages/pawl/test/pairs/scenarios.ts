@@ -1,3 +1,4 @@
+import type { Lease, Recording } from "../../src/store/lease.ts";
 import { anyLane, event, json, leaseMs, type World } from "../conformance/world.ts";
 import {
   ambientMoves,
@@ -21,6 +22,12 @@ async function startBegun(world: World): Promise<string> {
   const lease = await world.startHeld();
   await world.release(lease);
   return lease.runId;
+}
+
+/** The number of its first fact: where it is taken, by whichever move came first, nothing is done. */
+function stepOf(lease: Lease): Recording {
+  const step = { ...event(1, "step_completed"), name: "alone", attempt: 1, beganAt: 5, data: json("done") };
+  return { lease, events: [step], children: [] };
 }
 
 export const readyRun: Scenario = {
@@ -223,6 +230,7 @@ export const heldFamily: Scenario = {
     return [
       ...(await holderMoves(world, "the parent", parent, takes)),
       moves.complete("complete the parent by itself", await world.ending(parent)),
+      moves.recordStep("record a step of the parent by itself", stepOf(parent)),
       moves.record("record a step of the child", [{ lease: held, events: [], children: [] }]),
       moves.park("park the child", [await world.parking(held, { wants: ["signal:a", "cancel"] })]),
       moves.end("complete the child", [await world.ending(held)]),
@@ -294,6 +302,7 @@ export const crashedAlone: Scenario = {
     return [
       ...(await holderMoves(world, "the parent", parent, takes)),
       moves.complete("complete the parent by itself", await world.ending(parent)),
+      moves.recordStep("record a step of the parent by itself", stepOf(parent)),
       moves.record("record a step of it", [{ lease: child, events: [], children: [] }]),
       moves.end("complete it", [await world.ending(child)]),
       moves.release("release it", [child]),
@@ -329,6 +338,7 @@ export const failedFamily: Scenario = {
       moves.terminate("terminate the unbegun child", unbegun),
       moves.end("complete it once more", [await world.ending(lease)]),
       moves.complete("complete it by itself once more", await world.ending(lease)),
+      moves.recordStep("record a step of it by itself once more", stepOf(lease)),
       moves.end("complete the child", [await world.ending(child)]),
       moves.end("fail the child", [await world.ending(child, "failed")]),
       moves.end("end the child as cancelled", [await world.ending(child, "cancelled")]),

@@ -46,7 +46,12 @@ import {
   readRun,
   shortHistoriesValues,
 } from "../../src/postgres/transitions/read.ts";
-import { recordEvents, recordValues } from "../../src/postgres/transitions/record-events.ts";
+import {
+  recordEvents,
+  recordStep,
+  recordStepValues,
+  recordValues,
+} from "../../src/postgres/transitions/record-events.ts";
 import {
   answersValues,
   findWritten,
@@ -316,6 +321,13 @@ export const measuredCalls = {
         0,
         leases.map((lease) => ({ lease, events: [step], children: [] })),
       ),
+    };
+  },
+  "record one step": async (store) => {
+    const [lease] = await held(store, newRuns(1));
+    return {
+      transition: recordStep,
+      values: recordStepValues(0, { lease: lease!, events: [step], children: [] }),
     };
   },
   "record a child": async (store, count) => {

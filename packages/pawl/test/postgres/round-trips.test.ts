@@ -131,6 +131,24 @@ describe("one round trip, and nothing else sent,", () => {
     expect(await store.getRun(run.id)).toMatchObject({ status: "completed" });
   });
 
+  test("records a step that completes alone", async () => {
+    const lease = await holdOne();
+    const step = {
+      seq: 1,
+      kind: "step_completed",
+      name: "charge",
+      attempt: 2,
+      beganAt: 1_000,
+      data: { json: '{"ok":true}', notes: '"notes"' },
+    } as const;
+    counting.reset();
+    const answer = await store.record({ lease, events: [step], children: [] });
+    expect(counting.sent()).toEqual([expect.stringContaining("record_step_v1")]);
+    expect(answer).toEqual({ told: false, now: expect.any(Number) as number, dueAt: new Map() });
+    const [event] = await store.loadHistory(lease.runId, 0);
+    expect(event).toMatchObject({ ...step, at: answer.now, dueAt: null });
+  });
+
   test("records the steps of 200 runs that end in the same moment", async () => {
     const leases = await hold(200);
     counting.reset();
@@ -163,6 +181,28 @@ describe("the statement for many is asked, which knows what to do,", () => {
       [1, "step_completed"],
       [2, "completed"],
     ]);
+  });
+
+  test("where a step is recorded again", async () => {
+    const lease = await holdOne();
+    const step = { seq: 1, kind: "step_completed", name: "charge", data: null } as const;
+    await store.record({ lease, events: [step], children: [] });
+    counting.reset();
+    await store.record({ lease, events: [{ ...step, name: "other" }], children: [] });
+    expect(counting.sent()).toHaveLength(2);
+    expect(await store.loadHistory(lease.runId, 0)).toMatchObject([{ seq: 1, name: "charge" }]);
+  });
+
+  test("where a step is recorded by who does not hold the run", async () => {
+    const lease = await holdOne();
+    const step = { seq: 1, kind: "step_completed", name: "charge", data: null } as const;
+    await expect(
+      store.record({ lease: { ...lease, epoch: 7 }, events: [step], children: [] }),
+    ).rejects.toMatchObject({ code: "LEASE_LOST" });
+    counting.reset();
+    await store.record({ lease: { ...lease, server: 1 }, events: [step], children: [] });
+    expect(counting.sent()).toHaveLength(2);
+    expect(await store.loadHistory(lease.runId, 0)).toHaveLength(1);
   });
 
   test("where the lease is lost, or the server is not the one that the run was claimed from", async () => {

@@ -23,7 +23,12 @@ import {
 import { leaseValues } from "../../src/postgres/transitions/holder-calls.ts";
 import { parkRuns, parkValues } from "../../src/postgres/transitions/park-runs.ts";
 import { inboxValues, readInbox } from "../../src/postgres/transitions/read-inbox.ts";
-import { recordEvents, recordValues } from "../../src/postgres/transitions/record-events.ts";
+import {
+  recordEvents,
+  recordStep,
+  recordStepValues,
+  recordValues,
+} from "../../src/postgres/transitions/record-events.ts";
 import { tellRuns, tellValues } from "../../src/postgres/transitions/tell-runs.ts";
 import {
   heartbeat,
@@ -129,6 +134,7 @@ describe("the parameters that are sent", () => {
     [releaseRuns, leaseValues(0, [lease])],
     [readInbox, inboxValues(0, [{ lease, look: 1 }])],
     [recordEvents, recordValues(0, [recording])],
+    [recordStep, recordStepValues(0, recording)],
     [parkRuns, parkValues(0, [parking])],
     [endRuns, endValues(0, [ending])],
     [completeRun, completeRunValues(0, ending)],

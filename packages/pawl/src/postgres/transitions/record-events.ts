@@ -7,6 +7,7 @@ import {
   inOrder,
   knownValues,
   leaseValues,
+  unknownServer,
   writtenValue,
 } from "./holder-calls.ts";
 
@@ -15,6 +16,12 @@ export const recordEvents = transition(
   "record_events",
   `select run_id, told, seq, due_ms, now_ms
      from {schema}.record_events_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`,
+);
+
+/** See migrations/0017_one_run.sql. */
+export const recordStep = transition(
+  "record_step",
+  "select now_ms, told from {schema}.record_step_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
 );
 
 interface RecordedRow extends Row {
@@ -39,6 +46,46 @@ export function recordValues(shard: number, given: readonly Recording[]): readon
     writtenValue(recordings),
     ...eventValues(recordings),
   ];
+}
+
+/** Nothing but that one step has completed. */
+export function isOneStep({ events, children, written }: Recording): boolean {
+  const [event] = events;
+  return (
+    events.length === 1 &&
+    children.length === 0 &&
+    written === undefined &&
+    event?.kind === "step_completed" &&
+    event.takes === undefined
+  );
+}
+
+/** Of a recording of one step. */
+export function recordStepValues(shard: number, { lease, events }: Recording): readonly unknown[] {
+  const { runId, workerId, epoch, server = unknownServer } = lease;
+  const { seq, name, attempt = null, beganAt = null, data } = events[0] ?? {};
+  return [
+    shard,
+    workerId,
+    runId,
+    epoch,
+    server,
+    seq,
+    name,
+    attempt,
+    beganAt,
+    data?.json ?? null,
+    data?.notes ?? null,
+  ];
+}
+
+interface RecordedStepRow extends Row {
+  readonly now_ms: number;
+  readonly told: boolean;
+}
+
+export function decodeRecordedStep({ now_ms, told }: RecordedStepRow): RecordAnswer {
+  return { told, now: now_ms, dueAt: noTimers };
 }
 
 const noTimers: ReadonlyMap<number, number> = new Map();
