@@ -28,7 +28,10 @@ export interface Lane {
   readonly queue: string;
   readonly workflow: string;
   readonly version: number;
-  /** Look only behind this place, where the last claim ended; null looks from the beginning. */
+  /**
+   * Look only behind this place, where the last claim ended; null looks from the beginning. Where it stands among runs that were
+   * started together, those before it may be brought, too.
+   */
   readonly after: Mark | null;
   /** Crashes alone in a worker before the run fails; 0 fails at the first crash, alone or not. */
   readonly crashLimit: number;
