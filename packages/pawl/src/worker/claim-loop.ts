@@ -67,7 +67,8 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
   let isHinted = true;
   /** The last claim was full, or cut short: more is waiting. */
   let isMoreWaiting = false;
-  let isCutShort = false;
+  /** How long to wait before that is asked for which others were taking. */
+  let cutShortMs: number | null = null;
   /** Notifications have come, and no poll has found since what none of them announced. */
   let isNotified = false;
   /** What it will bring has no slots yet. */
@@ -85,10 +86,9 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
     if (next.kind === "nothing") return next.ms;
     if (next.kind === "suspect" || next.isUrgent) return 0;
     const now = clock.now();
-    if (isMoreWaiting) {
-      const isTime = !isCutShort && (slots.free() >= batch || slots.isEmpty());
-      return isTime ? 0 : roomSince + longestBatchingMs - now;
-    }
+    if (cutShortMs !== null && !isHinted) return roomSince + cutShortMs - now;
+    if (isMoreWaiting)
+      return slots.free() >= batch || slots.isEmpty() ? 0 : roomSince + longestBatchingMs - now;
     return isHinted ? 0 : Math.min(pollAt, fullLookAt) - now;
   };
 
@@ -143,8 +143,9 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
   const learn = (look: Look, answer: Claim, limit: number, tookMs: number, isPoll: boolean): void => {
     const found = answer.runs.length;
     marks.found(look, answer.runs, tookMs);
-    isCutShort = answer.isCutShort === true;
-    isMoreWaiting = found === limit || isCutShort;
+    const longestMs = found > 0 || cutShortMs === null ? longestBatchingMs : 2 * cutShortMs;
+    cutShortMs = answer.isCutShort === true ? Math.min(longestMs, parts.pollMs) : null;
+    isMoreWaiting = found === limit || cutShortMs !== null;
     roomSince = clock.now();
     fullLookAt = look.isFull || isMoreWaiting ? Number.POSITIVE_INFINITY : marks.fullLookDueAt();
     if (isPoll && found > 0) isNotified = false;

@@ -12,6 +12,26 @@ describe("a claim loop", () => {
     expect(claimer.claims).toHaveLength(1);
   });
 
+  test("asks soon for what others were taking, and ever more rarely while they go on", async () => {
+    const claimer = createClaimer(10, (store) => ({
+      claimRuns: async (request) => ({ ...(await store.claimRuns(request)), isCutShort: true as const }),
+    }));
+    claimer.loop.start();
+    await claimer.rest();
+    await claimer.advance(5);
+    expect(claimer.claims).toHaveLength(2);
+    await claimer.advance("3s");
+    expect(claimer.claims.length).toBeGreaterThanOrEqual(8);
+    expect(claimer.claims.length).toBeLessThanOrEqual(13);
+    const before = claimer.claims.length;
+    await claimer.start();
+    await claimer.rest();
+    expect(claimer.heldIds()).toHaveLength(1);
+    expect(claimer.claims.length).toBe(before + 1);
+    await claimer.advance(5);
+    expect(claimer.claims.length).toBe(before + 2);
+  });
+
   test("says that it could take more when it has taken all there was, and not when it has found nothing", async () => {
     const claimer = createClaimer(8);
     claimer.loop.start();
