@@ -44,6 +44,7 @@ begin
 
   -- What was being completed when it was looked at has ended once its lease can be had, and has not seen the message.
   if v_stored is not null then
+    perform {schema}.unpack_runs_v1(p_shard, p_runs);
     perform 1 from (select 1 from {schema}.lease l
                      where l.shard = p_shard and l.run_id = any (p_runs)
                      order by l.run_id for update) l;

@@ -339,8 +339,19 @@ begin
      order by r.id
        for no key update skip locked);
 
-  -- A record, a claim and a due timer hold only the row in the room, or the pack.
-  v_busy := array(
+  -- A record, a claim and a due timer hold only the row in the room, or the pack. Packs come first: who is in none by then, or no
+  -- longer, is met in a room.
+  v_packs := array(select distinct r.pack_id from {schema}.run r
+                    where r.shard = p_shard and r.id = any (v_locked) and {schema}.is_packed_v1(p_shard, r.id));
+  if v_packs <> '{}' then
+    v_packs := array(select k from unnest(v_packs) k
+                     except
+                     select k.id from (select k.id from {schema}.pack k
+                                        where k.shard = p_shard and k.id = any (v_packs) for update skip locked) k);
+  end if;
+  v_busy := array(select r.id from {schema}.run r
+                   where r.shard = p_shard and r.id = any (v_locked) and (r.pack_id = any (v_packs)) is true);
+  v_busy := v_busy || array(
     (select l.run_id from {schema}.lease l where l.shard = p_shard and l.run_id = any (v_locked)
       union all
      select y.run_id from {schema}.ready y where y.shard = p_shard and y.run_id = any (v_locked)
@@ -355,16 +366,6 @@ begin
       union all
      select p.run_id from (select p.run_id from {schema}.parked p
                             where p.shard = p_shard and p.run_id = any (v_locked) for update skip locked) p));
-  v_packs := array(select distinct r.pack_id from {schema}.run r
-                    where r.shard = p_shard and r.id = any (v_locked) and {schema}.is_packed_v1(p_shard, r.id));
-  if v_packs <> '{}' then
-    v_packs := array(select k from unnest(v_packs) k
-                     except
-                     select k.id from (select k.id from {schema}.pack k
-                                        where k.shard = p_shard and k.id = any (v_packs) for update skip locked) k);
-    v_busy := v_busy || array(select r.id from {schema}.run r
-                               where r.shard = p_shard and r.id = any (v_locked) and (r.pack_id = any (v_packs)) is true);
-  end if;
   return array(select r.id from {schema}.run r
                 where r.shard = p_shard and r.id = any (v_locked) and r.id = any (p_runs) and r.id <> all (v_busy)
                   and (not p_with_parents or r.parent_id is null or (r.parent_id = any (v_locked) and r.parent_id <> all (v_busy))));

@@ -888,10 +888,10 @@ declare
   v_quotas integer[];
   v_suspects_waiting boolean;
   v_is_alive boolean;
-  v_with_ready boolean := true;
   v_pack_lanes integer[];
   v_packs {schema}.place[];
-  -- Where in each lane to look for packs from: behind its mark, and behind those that others have locked.
+  -- Where in each lane to look from, for rows of ready and for packs: behind its mark, and behind what others have locked.
+  v_from {schema}.place[];
   v_passed {schema}.place[];
   v_end {schema}.place := (2147483647, 'infinity', 'ffffffff-ffff-ffff-ffff-ffffffffffff');
   v_before {schema}.place;
@@ -902,48 +902,18 @@ declare
   v_missed boolean := false;
   v_bytes bigint := 0;
 begin
+  v_from := array(
+    select (m.priority, coalesce(to_timestamp(m.ready_ms / 1000.0), '-infinity'), m.run_id)::{schema}.place
+      from unnest(p_after_priorities, p_after_ms, p_after_ids) with ordinality m (priority, ready_ms, run_id, lane)
+     order by m.lane);
   if not p_suspects then
-    v_passed := array(
-      select (m.priority, coalesce(to_timestamp(m.ready_ms / 1000.0), '-infinity'), m.run_id)::{schema}.place
-        from unnest(p_after_priorities, p_after_ms, p_after_ids) with ordinality m (priority, ready_ms, run_id, lane)
-       order by m.lane);
+    v_passed := v_from;
   end if;
   loop
-    -- The first claimable row of each lane, and whether suspects wait in it.
-    select array_agg(l.lane) filter (where f.run_id is not null),
-           array_agg(f.priority) filter (where f.run_id is not null),
-           array_agg(f.ready_at) filter (where f.run_id is not null),
-           array_agg(f.run_id) filter (where f.run_id is not null),
-           coalesce(bool_or(s.waits), false)
-      into v_lanes, v_priorities, v_ready_ats, v_run_ids, v_suspects_waiting
-      from unnest(p_queues, p_workflows, p_versions, p_after_priorities, p_after_ms, p_after_ids)
-           with ordinality l (queue, workflow, version, priority, ready_ms, run_id, lane)
-      left join lateral (
-        select r.priority, r.ready_at, r.run_id
-          from {schema}.ready r
-         where r.shard = p_shard and r.suspect = p_suspects
-           and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
-           and (r.priority, r.ready_at, uuid_send(r.run_id))
-               > (l.priority, coalesce(to_timestamp(l.ready_ms / 1000.0), '-infinity'), uuid_send(l.run_id))
-           and (r.expires_at <= v_now) is not true
-         order by r.priority, r.ready_at, uuid_send(r.run_id)
-         limit 1) f on true
-      left join lateral (
-        select true as waits
-          from {schema}.ready r
-         where r.shard = p_shard and r.suspect
-           and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
-         order by r.priority
-         limit 1) s on true
-     where not exists (select 1 from {schema}.queue q where q.name = l.queue and q.paused_at is not null offset 0);
-    if not v_with_ready then
-      v_lanes := null;
-    end if;
-
     v_pack_lanes := null;
     v_packs := null;
     if v_passed is not null then
-      -- The first pack of each lane, in the order of claiming.
+      -- The first pack of each lane, in the order of claiming. Before ready is looked into: runs go from packs to ready.
       select array_agg(k.lane order by k.place), array_agg(k.place order by k.place)
         into v_pack_lanes, v_packs
         from (select l.lane, (k.priority, k.ready_at, k.id)::{schema}.place as place
@@ -959,6 +929,32 @@ begin
                where not exists (select 1 from {schema}.queue q where q.name = l.queue and q.paused_at is not null offset 0)) k;
     end if;
 
+    -- The first claimable row of each lane, and whether suspects wait in it.
+    select array_agg(l.lane) filter (where f.run_id is not null),
+           array_agg(f.priority) filter (where f.run_id is not null),
+           array_agg(f.ready_at) filter (where f.run_id is not null),
+           array_agg(f.run_id) filter (where f.run_id is not null),
+           coalesce(bool_or(s.waits), false)
+      into v_lanes, v_priorities, v_ready_ats, v_run_ids, v_suspects_waiting
+      from unnest(p_queues, p_workflows, p_versions, v_from)
+           with ordinality l (queue, workflow, version, priority, ready_at, run_id, lane)
+      left join lateral (
+        select r.priority, r.ready_at, r.run_id
+          from {schema}.ready r
+         where r.shard = p_shard and r.suspect = p_suspects
+           and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
+           and (r.priority, r.ready_at, uuid_send(r.run_id)) > (l.priority, l.ready_at, uuid_send(l.run_id))
+           and (r.expires_at <= v_now) is not true
+         order by r.priority, r.ready_at, uuid_send(r.run_id)
+         limit 1) f on true
+      left join lateral (
+        select true as waits
+          from {schema}.ready r
+         where r.shard = p_shard and r.suspect
+           and r.queue = l.queue and r.workflow = l.workflow and r.version = l.version
+         order by r.priority
+         limit 1) s on true
+     where not exists (select 1 from {schema}.queue q where q.name = l.queue and q.paused_at is not null offset 0);
     if v_is_alive is null then
       if v_lanes is null and v_packs is null then
         v_is_alive := exists (select 1 from {schema}.worker w where w.id = p_worker and w.ended_at is null);
@@ -985,7 +981,7 @@ begin
                                          least(v_ready, v_packs[2]), v_left);
       v_count := cardinality(v_taken);
       if v_count = 0 then
-        v_passed[v_lane] := v_packs[1];
+        v_passed[v_lane] := least(v_ready, v_packs[2]);
         v_missed := true;
         continue;
       end if;
@@ -1093,7 +1089,9 @@ begin
       get diagnostics v_count = row_count;
       -- Others are taking those that stand before the pack.
       if v_count = 0 and v_packs is not null then
-        v_with_ready := false;
+        for i in 1 .. cardinality(v_from) loop
+          v_from[i] := greatest(v_from[i], v_before);
+        end loop;
         v_missed := true;
       end if;
     end if;
@@ -1103,7 +1101,8 @@ begin
       select coalesce(sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0)), 0)
         from {schema}.run r
        where r.shard = p_shard
-         and r.id = any (array(select l.run_id from {schema}.lease l where l.worker_id = p_worker and l.claimed_at = v_now)));
+         and r.id = any (array(select l.run_id from {schema}.lease l
+                                where l.worker_id = p_worker and l.claimed_at = v_now and l.shard = p_shard)));
   end loop;
 
   -- A suspect just taken does not wait.
@@ -2307,6 +2306,7 @@ begin
 
   -- What was being completed when it was looked at has ended once its lease can be had, and has not seen the message.
   if v_stored is not null then
+    perform {schema}.unpack_runs_v1(p_shard, p_runs);
     perform 1 from (select 1 from {schema}.lease l
                      where l.shard = p_shard and l.run_id = any (p_runs)
                      order by l.run_id for update) l;
@@ -2817,8 +2817,19 @@ begin
      order by r.id
        for no key update skip locked);
 
-  -- A record, a claim and a due timer hold only the row in the room, or the pack.
-  v_busy := array(
+  -- A record, a claim and a due timer hold only the row in the room, or the pack. Packs come first: who is in none by then, or no
+  -- longer, is met in a room.
+  v_packs := array(select distinct r.pack_id from {schema}.run r
+                    where r.shard = p_shard and r.id = any (v_locked) and {schema}.is_packed_v1(p_shard, r.id));
+  if v_packs <> '{}' then
+    v_packs := array(select k from unnest(v_packs) k
+                     except
+                     select k.id from (select k.id from {schema}.pack k
+                                        where k.shard = p_shard and k.id = any (v_packs) for update skip locked) k);
+  end if;
+  v_busy := array(select r.id from {schema}.run r
+                   where r.shard = p_shard and r.id = any (v_locked) and (r.pack_id = any (v_packs)) is true);
+  v_busy := v_busy || array(
     (select l.run_id from {schema}.lease l where l.shard = p_shard and l.run_id = any (v_locked)
       union all
      select y.run_id from {schema}.ready y where y.shard = p_shard and y.run_id = any (v_locked)
@@ -2833,16 +2844,6 @@ begin
       union all
      select p.run_id from (select p.run_id from {schema}.parked p
                             where p.shard = p_shard and p.run_id = any (v_locked) for update skip locked) p));
-  v_packs := array(select distinct r.pack_id from {schema}.run r
-                    where r.shard = p_shard and r.id = any (v_locked) and {schema}.is_packed_v1(p_shard, r.id));
-  if v_packs <> '{}' then
-    v_packs := array(select k from unnest(v_packs) k
-                     except
-                     select k.id from (select k.id from {schema}.pack k
-                                        where k.shard = p_shard and k.id = any (v_packs) for update skip locked) k);
-    v_busy := v_busy || array(select r.id from {schema}.run r
-                               where r.shard = p_shard and r.id = any (v_locked) and (r.pack_id = any (v_packs)) is true);
-  end if;
   return array(select r.id from {schema}.run r
                 where r.shard = p_shard and r.id = any (v_locked) and r.id = any (p_runs) and r.id <> all (v_busy)
                   and (not p_with_parents or r.parent_id is null or (r.parent_id = any (v_locked) and r.parent_id <> all (v_busy))));

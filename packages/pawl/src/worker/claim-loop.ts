@@ -52,6 +52,9 @@ export interface ClaimLoop extends Pick<Loop, "start" | "stop" | "turned"> {
 const mostPerClaim = 350;
 /** With work waiting, a claim waits until a quarter of the slots is free, but never longer than this. */
 const longestBatchingMs = 5;
+/** Others take for so long what a claim of theirs has locked, until their commit: soon, or as long as it waits for a standby. */
+const shortestTakingMs = 5;
+const longestTakingMs = 50;
 const fedForMs = 1_000;
 /** Polls grow this much rarer while notifications announce all there is to find. */
 const rarestPoll = 5;
@@ -67,8 +70,9 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
   let isHinted = true;
   /** The last claim was full, or cut short: more is waiting. */
   let isMoreWaiting = false;
-  /** How long to wait before that is asked for which others were taking. */
+  /** How long to wait before that is asked for which others were taking, and until when. */
   let cutShortMs: number | null = null;
+  let takenAt = 0;
   /** Notifications have come, and no poll has found since what none of them announced. */
   let isNotified = false;
   /** What it will bring has no slots yet. */
@@ -86,7 +90,7 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
     if (next.kind === "nothing") return next.ms;
     if (next.kind === "suspect" || next.isUrgent) return 0;
     const now = clock.now();
-    if (cutShortMs !== null && !isHinted) return roomSince + cutShortMs - now;
+    if (cutShortMs !== null && !isHinted) return takenAt - now;
     if (isMoreWaiting)
       return slots.free() >= batch || slots.isEmpty() ? 0 : roomSince + longestBatchingMs - now;
     return isHinted ? 0 : Math.min(pollAt, fullLookAt) - now;
@@ -143,10 +147,11 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
   const learn = (look: Look, answer: Claim, limit: number, tookMs: number, isPoll: boolean): void => {
     const found = answer.runs.length;
     marks.found(look, answer.runs, tookMs);
-    const longestMs = found > 0 || cutShortMs === null ? longestBatchingMs : 2 * cutShortMs;
-    cutShortMs = answer.isCutShort === true ? Math.min(longestMs, parts.pollMs) : null;
-    isMoreWaiting = found === limit || cutShortMs !== null;
     roomSince = clock.now();
+    const doubledMs = found > 0 || cutShortMs === null ? shortestTakingMs : 2 * cutShortMs;
+    cutShortMs = answer.isCutShort === true ? Math.min(doubledMs, longestTakingMs) : null;
+    if (cutShortMs !== null) takenAt = roomSince + jittered(cutShortMs, random);
+    isMoreWaiting = found === limit || cutShortMs !== null;
     fullLookAt = look.isFull || isMoreWaiting ? Number.POSITIVE_INFINITY : marks.fullLookDueAt();
     if (isPoll && found > 0) isNotified = false;
     pollTimes = isNotified ? Math.min(rarestPoll, pollTimes * 1.5) : 1;

@@ -56,7 +56,9 @@ export function isOneStep({ events, children, written }: Recording): boolean {
     children.length === 0 &&
     written === undefined &&
     event?.kind === "step_completed" &&
-    event.takes === undefined
+    event.takes === undefined &&
+    event.delayMs === undefined &&
+    event.dueAt === undefined
   );
 }
 
