@@ -26,7 +26,14 @@ const tellers = new Set([
   "signal_or_start_in_transaction",
 ]);
 /** Transitions that only the holder of a run makes. */
-const holders = new Set(["record_events", "park_runs", "end_runs", "record_in_transaction"]);
+const holders = new Set([
+  "record_events",
+  "record_step",
+  "park_runs",
+  "end_runs",
+  "complete_run",
+  "record_in_transaction",
+]);
 
 /**
  * What the store did, told as the simulation's observers tell it: from the changes that the triggers saw, and what the final

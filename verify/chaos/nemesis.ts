@@ -35,6 +35,7 @@ export interface Restart {
 const writes: Readonly<Record<string, (rows: readonly (string | null)[]) => boolean>> = {
   create_runs: () => true,
   record_events: (rows) => rows.length > 0,
+  record_step: (rows) => rows.length > 0,
   park_runs: (rows) => rows.length > 0,
   // Names the runs that it did not end.
   end_runs: (rows) => rows.length === 0,

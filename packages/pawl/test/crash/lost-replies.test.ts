@@ -20,6 +20,7 @@ const statements: Readonly<Record<string, (rows: readonly (string | null)[]) => 
   create_runs: () => true,
   claim_runs: isClaim,
   record_events: isAny,
+  record_step: isAny,
   park_runs: isAny,
   // Names the runs that it did not end.
   end_runs: (rows) => rows.length === 0,
