@@ -194,9 +194,13 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       }
       return decode(items, await database.run(statement, encode(shard, items)));
     };
-    const groups = new Map<string, (item: Item) => Promise<Answer>>();
+    type Group = (item: Item) => Promise<Answer>;
+    const groups = new Map<string, Group>();
+    /** Nearly all items are of one shard and one worker. */
+    let last: { readonly shard: number; readonly workerId: string; readonly group: Group } | null = null;
     return (item) => {
       const { shard, workerId = "" } = keyOf(item);
+      if (last?.shard === shard && last.workerId === workerId) return last.group(item);
       const key = `${shard}/${workerId}`;
       let group = groups.get(key);
       if (group === undefined) {
@@ -210,6 +214,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
         });
         groups.set(key, group);
       }
+      last = { shard, workerId, group };
       return group(item);
     };
   }

@@ -325,7 +325,7 @@ export function createEnding(parts: EndingParts, course: EndingCourse): Ending {
 }
 
 /** The terminal fact is the last, whatever a step that nobody waits for may still bring in. */
-export function endRun(
+function endRun(
   { claimed, holding }: Pick<EndingParts, "claimed" | "holding">,
   end: RunEnd,
   data: Payload | null = null,

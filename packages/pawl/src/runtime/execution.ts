@@ -15,7 +15,7 @@ import type { Outcome } from "./ending.ts";
 import { createHolding, Lost, type Holding, type HoldingParts } from "./holding.ts";
 import { createInbox } from "./inbox.ts";
 import { createOrders } from "./orders.ts";
-import { PlainRun } from "./plain-run.ts";
+import { PlainRun, type PlainRunHost } from "./plain-run.ts";
 import type { RunCode } from "./run-code.ts";
 import { EngineLog } from "./run-log.ts";
 import { createSteps, type RunningStep, type Steps } from "./steps.ts";
@@ -78,14 +78,20 @@ interface Tools {
   readonly steps: Steps;
 }
 
-/** One object with methods, and nothing awaited that need not be: a worker makes one for every run, and many live at a time. */
-class RunExecution implements Execution {
-  readonly #claimed: ClaimedRun;
+/**
+ * One object with methods, and nothing made or awaited that need not be: a worker makes one for every run, and many live at a time.
+ * What a plain run does not need is null until it is asked for.
+ */
+class RunExecution implements Execution, PlainRunHost {
+  readonly claimed: ClaimedRun;
+  readonly payloads: Payloads;
   readonly #deps: ExecutionDeps;
-  readonly #payloads: Payloads;
-  readonly #log: EngineLog;
-  readonly #holding: Holding;
+  readonly #takenAt: number;
+  #madeLog: EngineLog | null = null;
+  #madeHolding: Holding | null = null;
   #madeTools: Tools | null = null;
+  #madeTransact: Transact | null = null;
+  #isDropped = false;
   #isReleasing = false;
   /** Its code has asked for nothing yet. */
   #plain: PlainRun | null = null;
@@ -94,28 +100,58 @@ class RunExecution implements Execution {
   #settleDone: (outcome: Outcome) => void = () => {};
 
   constructor(claimed: ClaimedRun, deps: ExecutionDeps) {
-    const { runId, workflow, version } = claimed;
-    this.#claimed = claimed;
+    this.claimed = claimed;
+    this.payloads = deps.payloads ?? plainPayloads;
     this.#deps = deps;
-    this.#payloads = deps.payloads ?? plainPayloads;
-    this.#log = new EngineLog(deps.log, { runId, workflow, version });
-    this.#holding = createHolding(claimed, deps, this.#log);
-    this.#done = this.#hold(() => this.#execute());
+    this.#takenAt = deps.clock.now();
+    this.#done = this.#untilDone();
+    try {
+      this.#begin();
+    } catch (error) {
+      this.stopped(error);
+    }
+  }
+
+  /** From a claim until it is let go. */
+  #untilDone(): Promise<Outcome> {
+    return new Promise<Outcome>((resolve) => {
+      this.#settleDone = resolve;
+    });
   }
 
   get done(): Promise<Outcome> {
     return this.#done;
   }
 
+  get log(): EngineLog {
+    const { runId, workflow, version } = this.claimed;
+    return (this.#madeLog ??= new EngineLog(this.#deps.log, { runId, workflow, version }));
+  }
+
+  get holding(): Holding {
+    if (this.#madeHolding === null) {
+      this.#madeHolding = createHolding(this.claimed, this.#deps, this.log, this.#takenAt);
+      if (this.#isDropped) this.#madeHolding.drop();
+    }
+    return this.#madeHolding;
+  }
+
+  /** Transactions of a run that has no past. */
+  get transact(): Transact {
+    return (this.#madeTransact ??= this.#transactOver(none));
+  }
+
   told(): void {
-    this.#holding.told();
+    if (this.#plain?.isOver === true) return;
+    this.holding.told();
     this.#plain?.engage();
     this.#madeTools?.bell.ring();
   }
 
   drop(): void {
-    const { runId } = this.#claimed;
-    this.#holding.drop();
+    const { runId } = this.claimed;
+    this.#isDropped = true;
+    this.#madeHolding?.drop();
     if (this.#madeTools !== null) {
       const { steps, bell } = this.#madeTools;
       steps.abort(new PawlError("LEASE_LOST", `Run ${runId} is no longer held.`, { runId }));
@@ -124,8 +160,14 @@ class RunExecution implements Execution {
     this.#settleDone("lost");
   }
 
+  isHeld(): boolean {
+    if (this.#madeHolding !== null) return this.#madeHolding.isHeld();
+    this.#isDropped ||= this.#deps.isAlive?.() === false;
+    return !this.#isDropped;
+  }
+
   isLeaving(): boolean {
-    return this.#holding.isLeaving();
+    return this.#plain?.isOver === true || this.#madeHolding?.isLeaving() === true;
   }
 
   release(): void {
@@ -134,13 +176,14 @@ class RunExecution implements Execution {
   }
 
   bytes(): number {
-    return this.#holding.bytes();
+    return this.holding.bytes();
   }
 
   resume(again: ClaimedRun): Execution | null {
     const parked = this.#course;
-    if (parked === null || !parked.isResumable || !this.#holding.renew(again)) return null;
-    this.#done = this.#hold(() => this.#continue(parked));
+    if (parked === null || !parked.isResumable || !this.holding.renew(again)) return null;
+    this.#done = this.#untilDone();
+    this.#hold(this.#continue(parked));
     return this;
   }
 
@@ -152,16 +195,26 @@ class RunExecution implements Execution {
     return this.#madeTools?.steps.ranSince(at) ?? none;
   }
 
+  ended(): void {
+    this.#settleDone("ended");
+  }
+
+  stopped(error?: unknown): void {
+    if (error !== undefined && !(error instanceof Lost))
+      this.log.error("A bug in Pawl stopped the execution: please report it.", { error });
+    this.drop();
+  }
+
   get #tools(): Tools {
     return (this.#madeTools ??= this.#makeTools());
   }
 
   #makeTools(): Tools {
     const { clock, timers, random, watch, probe } = this.#deps;
-    const claimed = this.#claimed;
-    const holding = this.#holding;
-    const payloads = this.#payloads;
-    const log = this.#log;
+    const claimed = this.claimed;
+    const holding = this.holding;
+    const payloads = this.payloads;
+    const log = this.log;
     const bell = createBell(timers);
     const changed = (): void => bell.ring();
     const streams = createStreams({ runId: claimed.runId, holding, payloads, written: changed });
@@ -169,76 +222,57 @@ class RunExecution implements Execution {
     return { bell, streams, steps: createSteps(parts) };
   }
 
-  /** From a claim until it is let go. */
-  #hold(act: () => Promise<Outcome>): Promise<Outcome> {
-    const done = new Promise<Outcome>((resolve) => {
-      this.#settleDone = resolve;
-    });
-    const stop = (error: unknown): void => {
-      if (!(error instanceof Lost))
-        this.#log.error("A bug in Pawl stopped the execution: please report it.", { error });
-      this.drop();
-    };
-    try {
-      act().then(this.#settleDone, stop);
-    } catch (error) {
-      stop(error);
-    }
-    return done;
+  #hold(outcome: Promise<Outcome>): void {
+    outcome.then(this.#settleDone, (error: unknown) => this.stopped(error));
   }
 
   #findWorkflow(): Workflow | undefined {
-    return this.#deps.findWorkflow(this.#claimed.workflow, this.#claimed.version);
+    return this.#deps.findWorkflow(this.claimed.workflow, this.claimed.version);
   }
 
-  #execute(): Promise<Outcome> {
-    const { input, isInputLeftOut, lastSeq, told } = this.#claimed;
+  #begin(): void {
+    const { input, isInputLeftOut, lastSeq, told } = this.claimed;
     const workflow = this.#findWorkflow();
-    if (workflow === undefined) return this.#giveBack();
+    if (workflow === undefined) return this.#hold(this.#giveBack());
     const isFresh = !isInputLeftOut && lastSeq === 0 && !told;
     // A run that must not be executed twice is only now known to begin.
-    const isPlain = isFresh && workflow.crashLimit !== 0;
-    if (!isPlain) return this.#load(workflow);
-    return this.#runPlainly(workflow) ?? this.#run(workflow, input, none, none);
+    if (!isFresh || workflow.crashLimit === 0) this.#hold(this.#load(workflow));
+    else if (!this.#runPlainly(workflow)) this.#hold(this.#run(workflow, input, none, none));
   }
 
-  /** Null: there is something to be done before its code is called, or about it. */
-  #runPlainly(workflow: Workflow): Promise<Outcome> | null {
-    const { settle, watch } = this.#deps;
-    const claimed = this.#claimed;
-    const payloads = this.#payloads;
+  /** False: there is something to be done before its code is called, or about it. */
+  #runPlainly(workflow: Workflow): boolean {
+    const { claimed, payloads } = this;
     const isRaw = claimed.isRaw && workflow.inputSchema !== null;
-    if (isRaw || claimed.deadlineAt !== null || watch !== undefined) return null;
+    if (isRaw || claimed.deadlineAt !== null || this.#deps.watch !== undefined) return false;
     let input: unknown;
     try {
       input = payloads.decode(claimed.input, placeOfInput(claimed.runId));
     } catch {
-      return null;
+      return false;
     }
-    const makeCourse = (code: RunCode): Course => this.#makeCourse(workflow, claimed, none, none, code);
-    this.#plain = new PlainRun({
-      claimed,
-      history: none,
-      workflow,
-      payloads,
-      holding: this.#holding,
-      log: this.#log,
-      transact: this.#transactOver(none),
-      settle,
-      makeCourse,
-    });
-    return this.#plain.run(input);
+    this.#plain = new PlainRun(workflow, this, this.#deps);
+    this.#plain.run(input);
+    return true;
+  }
+
+  courseOf(code: RunCode): Course {
+    return this.#makeCourse(code.workflow, this.claimed, none, none, code);
+  }
+
+  goOn(course: Course): void {
+    this.#hold(course.goOn());
   }
 
   async #giveBack(): Promise<Outcome> {
-    this.#log.error("The run's workflow is not registered here: it is given back.");
-    await this.#holding.release();
+    this.log.error("The run's workflow is not registered here: it is given back.");
+    await this.holding.release();
     return "released";
   }
 
   async #load(workflow: Workflow): Promise<Outcome> {
-    const { input, isInputLeftOut, lastSeq, told } = this.#claimed;
-    const holding = this.#holding;
+    const { input, isInputLeftOut, lastSeq, told } = this.claimed;
+    const holding = this.holding;
     if (workflow.crashLimit === 0) await holding.begin();
     // Most need their history alone.
     if (!isInputLeftOut && !told)
@@ -257,7 +291,7 @@ class RunExecution implements Execution {
     loaded: readonly RunEvent[],
     messages: readonly Message[],
   ): Promise<Outcome> {
-    const claimed = input === this.#claimed.input ? this.#claimed : { ...this.#claimed, input };
+    const claimed = input === this.claimed.input ? this.claimed : { ...this.claimed, input };
     return this.#makeCourse(workflow, claimed, loaded, messages).run();
   }
 
@@ -269,7 +303,7 @@ class RunExecution implements Execution {
     messages: readonly Message[],
     code?: RunCode,
   ): Course {
-    const holding = this.#holding;
+    const holding = this.holding;
     const { bell, streams, steps } = this.#tools;
     const history = presentLife(loaded);
     const inbox = createInbox();
@@ -288,8 +322,8 @@ class RunExecution implements Execution {
       steps,
       streams,
       bell,
-      log: this.#log,
-      payloads: this.#payloads,
+      log: this.log,
+      payloads: this.payloads,
       clock,
       ids,
       random,
@@ -313,23 +347,23 @@ class RunExecution implements Execution {
   }
 
   async #continue(parked: Course): Promise<Outcome> {
-    if (this.#findWorkflow()?.crashLimit === 0) await this.#holding.begin();
+    if (this.#findWorkflow()?.crashLimit === 0) await this.holding.begin();
     return parked.resume();
   }
 
   #createTransactions(history: readonly RunEvent[]): Transact {
     const { transactions, ids, clock, random, timers } = this.#deps;
     return createTransactions({
-      claimed: this.#claimed,
-      holding: this.#holding,
+      claimed: this.claimed,
+      holding: this.holding,
       life: beganAnew(history),
       transactions,
-      payloads: this.#payloads,
+      payloads: this.payloads,
       ids,
       clock,
       random,
       timers,
-      log: this.#log,
+      log: this.log,
     });
   }
 }

@@ -71,8 +71,8 @@ export interface Holding {
   ): Promise<{ readonly answer: ParkAnswer; readonly events: readonly RunEvent[] | null }>;
   /** The run was parked, and this worker has claimed it again. False, and as it was, unless all is as it left it. */
   renew(again: ClaimedRun): boolean;
-  /** `next`: the run that goes on from it. */
-  end(end: RunEnd, next: Continuation | null): Promise<"ended">;
+  /** `next`: the run that goes on from it. `tried`: the same was sent before, and failed with this. */
+  end(end: RunEnd, next: Continuation | null, tried?: Tried): Promise<"ended">;
   release(): Promise<void>;
   /** Unread messages may be there. */
   isTold(): boolean;
@@ -136,9 +136,28 @@ const longestTurnMs = 10_000;
 const firstPauseMs = 100;
 const longestPauseMs = 5_000;
 
-/** `log`: one that says which run it is about. */
-export function createHolding(claimed: ClaimedRun, parts: HoldingParts, log: Log): Holding {
-  return new RunHolding(claimed, parts, log);
+/** A call that has failed. */
+interface Tried {
+  readonly failure: unknown;
+}
+
+/** Tells somebody in this process how the run ended. */
+export type TellEnd = (end: RunEnd) => void;
+
+/** `log`: one that says which run it is about. `takenAt`: when it was taken, by the process's clock. Default: now. */
+export function createHolding(claimed: ClaimedRun, parts: HoldingParts, log: Log, takenAt?: number): Holding {
+  return new RunHolding(claimed, parts, log, takenAt);
+}
+
+/** Whoever in this process waits for the run to end; null: nobody does. */
+export function whoWaits(audiences: HoldingParts["audiences"], runId: RunId): readonly TellEnd[] | null {
+  if (audiences === undefined) return null;
+  let waiting: TellEnd[] | null = null;
+  for (const audience of audiences) {
+    const tell = audience.waitingFor(runId);
+    if (tell !== null) (waiting ??= []).push(tell);
+  }
+  return waiting;
 }
 
 /** One object with methods: a worker makes one for every run, and closures would be most of what that costs. */
@@ -164,17 +183,17 @@ class RunHolding implements Holding {
   /** Why nothing can be written to streams any more. */
   #over: (() => PawlError) | null = null;
 
-  constructor(claimed: ClaimedRun, parts: HoldingParts, log: Log) {
+  constructor(claimed: ClaimedRun, parts: HoldingParts, log: Log, takenAt?: number) {
     const { emit, workerId, clock, timers, payloads = plainPayloads } = parts;
     this.#claimed = claimed;
     this.#parts = parts;
     this.#log = log;
     this.#lease = { runId: claimed.runId, epoch: claimed.epoch, workerId, server: claimed.server };
-    this.time = createStoreTime(clock, claimed.claimedAt);
+    this.time = createStoreTime(clock, claimed.claimedAt, takenAt);
     this.#report = emit && createFactReport(emit, claimed, workerId, () => this.time.estimate(), payloads);
     this.#turns = new Turns(timers);
     this.#lastSeq = claimed.lastSeq;
-    this.#heldSince = this.time.estimate();
+    this.#heldSince = takenAt === undefined ? this.time.estimate() : claimed.claimedAt;
     this.#bytes = sizeOf(claimed.input);
     this.#isTold = claimed.told;
   }
@@ -248,10 +267,12 @@ class RunHolding implements Holding {
     return true;
   }
 
-  async end(end: RunEnd, next: Continuation | null): Promise<"ended"> {
+  async end(end: RunEnd, next: Continuation | null, tried?: Tried): Promise<"ended"> {
     this.#isLeaving = true;
     this.#parts.ending?.(this.#lease.runId, this.#lease.epoch);
-    const tellWaiting = next === null ? this.#waiting() : null;
+    // Whoever has tried it before knows who waited then.
+    const isFirst = next === null && tried === undefined;
+    const waiting = isFirst ? whoWaits(this.#parts.audiences, this.#lease.runId) : null;
     const report = this.#report;
     await this.#write(
       "end",
@@ -268,9 +289,12 @@ class RunHolding implements Holding {
       },
       itself,
       report && (() => report.ended(end)),
+      null,
+      undefined,
+      tried,
     );
     this.#letGo();
-    if (tellWaiting !== null) for (const tell of tellWaiting) tell(end);
+    if (waiting !== null) for (const tell of waiting) tell(end);
     return "ended";
   }
 
@@ -458,6 +482,7 @@ class RunHolding implements Holding {
    * Sends the oldest facts that have gathered. What comes in meanwhile waits for the next write. One async function that makes no
    * others, and few around it: of every run that is in flight, all that wait for its write are kept.
    * @param patches written alone, in a turn that was taken before
+   * @param tried the same was sent before
    */
   async #write<A, R>(
     at: WriteKind,
@@ -466,6 +491,7 @@ class RunHolding implements Holding {
     tell?: (answer: A) => void,
     nextDelayMs: number | null = null,
     patches?: readonly Gathered[],
+    tried?: Tried,
   ): Promise<R> {
     if (patches === undefined && !this.#turns.takeNow()) await this.#turns.take();
     try {
@@ -474,10 +500,13 @@ class RunHolding implements Holding {
       if (recording.writings !== none) recording.written = await this.#place(recording.writings);
       this.#probe(points[at].before);
       let answer: A;
-      let isRepeated = false;
+      let isRepeated = tried !== undefined;
       try {
-        answer = await send(this.#parts.store, recording);
+        answer = await (tried === undefined
+          ? send(this.#parts.store, recording)
+          : this.#sendAgain(tried.failure, send, recording));
       } catch (error) {
+        if (isRepeated) throw error;
         answer = await this.#sendAgain(error, send, recording);
         isRepeated = true;
       }
@@ -576,13 +605,6 @@ class RunHolding implements Holding {
 
   #streamWrites(): StreamWrites {
     return (this.#streams ??= createStreamWrites(this.#over));
-  }
-
-  /** Whoever in this process waits for the run to end. */
-  #waiting(): readonly ((end: RunEnd) => void)[] | null {
-    const { audiences } = this.#parts;
-    if (audiences === undefined) return null;
-    return [...audiences].flatMap((audience) => audience.waitingFor(this.#lease.runId) ?? []);
   }
 
   #letGo(): void {

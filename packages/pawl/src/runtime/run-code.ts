@@ -68,16 +68,11 @@ export class RunCode implements ContextParts {
   call(input: unknown): void {
     const host = this.#host;
     const ctx = createContext(this, new Scope("", host));
-    const returned = (output: unknown): void => host.ended({ kind: "returned", output });
-    const threw = (error: unknown): void => host.ended({ kind: "threw", error });
     host
       .watched(() => this.#called(ctx, input))
       .then(
-        (output) =>
-          this.#updates === null
-            ? returned(output)
-            : void this.#updates.finished().then(() => returned(output), threw),
-        threw,
+        (output) => this.#returned(output),
+        (error: unknown) => host.ended({ kind: "threw", error }),
       );
   }
 
@@ -87,6 +82,16 @@ export class RunCode implements ContextParts {
     } catch (error) {
       return Promise.reject(error);
     }
+  }
+
+  /** Handlers that have an update answer it first. */
+  #returned(output: unknown): void {
+    const host = this.#host;
+    if (this.#updates === null) return host.ended({ kind: "returned", output });
+    void this.#updates.finished().then(
+      () => host.ended({ kind: "returned", output }),
+      (error: unknown) => host.ended({ kind: "threw", error }),
+    );
   }
 
   /** The code gets this fact next. */

@@ -12,9 +12,12 @@ export interface StoreTime {
   estimate(): number;
 }
 
-/** @param now what the store's clock showed a moment ago */
-export function createStoreTime(clock: Clock, now: number): StoreTime {
-  return new KnownTime(clock, now);
+/**
+ * @param now what the store's clock showed a moment ago
+ * @param knownAt that moment, by the process's clock; default: now
+ */
+export function createStoreTime(clock: Clock, now: number, knownAt: number = clock.now()): StoreTime {
+  return new KnownTime(clock, now, knownAt);
 }
 
 class KnownTime implements StoreTime {
@@ -22,10 +25,10 @@ class KnownTime implements StoreTime {
   readonly #clock: Clock;
   #offsetMs: number;
 
-  constructor(clock: Clock, now: number) {
+  constructor(clock: Clock, now: number, knownAt: number) {
     this.#clock = clock;
     this.reached = now;
-    this.#offsetMs = now - clock.now();
+    this.#offsetMs = now - knownAt;
   }
 
   learn(now: number): void {

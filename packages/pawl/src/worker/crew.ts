@@ -20,7 +20,7 @@ import type { NewWorker, SweepAnswer } from "../store/worker-record.ts";
 import { createClaimLoop, type ClaimLoop } from "./claim-loop.ts";
 import { createDoorstep } from "./doorstep.ts";
 import { createDueTimer, type DueTimer } from "./due-timer.ts";
-import { createExecutor, type Executor, type OwnedRun } from "./executor.ts";
+import { createExecutor, type Executor, type OwnedHeld, type OwnedRun } from "./executor.ts";
 import { createHeartbeat, type Heartbeat } from "./heartbeat.ts";
 import { createInboxRelay, type InboxRelay } from "./inbox-relay.ts";
 import { observeParks } from "./observe-parks.ts";
@@ -79,7 +79,7 @@ export function createCrew(deps: WorkerDeps, settings: WorkerSettings, isBrief =
     settings.workflows.find((workflow) => workflow.name === name && workflow.version === version);
   const { emit, clock } = deps;
   const at = (): Date => new Date(deps.storeClock.now());
-  const slots = createSlots(settings.concurrency);
+  const slots = createSlots<OwnedHeld>(settings.concurrency);
   const registration = createRegistration(deps, describeWorker(deps, settings), isBrief ? 0 : undefined);
   const sampler = createSampler(clock, slots, settings.sampleMs, deps.startLoad);
   const recovered = (): void => claimLoop.look();

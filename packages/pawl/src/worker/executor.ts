@@ -10,8 +10,14 @@ export interface OwnedRun {
   readonly workerId: string;
 }
 
+/** A run in a slot. */
+export interface OwnedHeld extends HeldRun, OwnedRun {
+  /** Whether its end, however it comes, is this worker's concern. */
+  isOwned: boolean;
+}
+
 export interface ExecutorParts {
-  readonly slots: Slots;
+  readonly slots: Slots<OwnedHeld>;
   readonly cache: RunCache;
   readonly begin: (claimed: ClaimedRun, workerId: string) => Execution;
   /** The worker no longer executes this run. */
@@ -35,19 +41,19 @@ export function createExecutor({ slots, cache, begin, freed, lost }: ExecutorPar
   let executing = 0;
   /** Who waits until nothing is executed. */
   let waiting: (() => void)[] = [];
-  const owned = new Map<HeldRun, OwnedRun>();
   let isReleasing = false;
 
-  const own = async (held: HeldRun, run: OwnedRun): Promise<void> => {
-    owned.set(held, run);
+  const own = async (held: OwnedHeld): Promise<void> => {
     if (isReleasing) held.execution.release();
     const outcome = await held.execution.done;
     executing -= 1;
     slots.remove(held);
     freed(held.runId);
-    const isOwned = owned.delete(held);
-    if (outcome === "parked" && isOwned && !isReleasing) cache.keep(held.runId, run.workerId, held.execution);
-    if (outcome === "lost" && isOwned) lost(run);
+    const { isOwned } = held;
+    held.isOwned = false;
+    if (outcome === "parked" && isOwned && !isReleasing)
+      cache.keep(held.runId, held.workerId, held.execution);
+    if (outcome === "lost" && isOwned) lost(held);
     if (executing > 0 || waiting.length === 0) return;
     const told = waiting;
     waiting = [];
@@ -60,7 +66,10 @@ export function createExecutor({ slots, cache, begin, freed, lost }: ExecutorPar
       if (isReleasing) return;
       // Its code may begin at once, and may stop its worker.
       executing += 1;
-      const held: HeldRun = {
+      const held: OwnedHeld = {
+        claimed,
+        workerId,
+        isOwned: true,
         runId: claimed.runId,
         epoch: claimed.epoch,
         execution: cache.take(claimed.runId, workerId)?.resume(claimed) ?? begin(claimed, workerId),
@@ -68,9 +77,9 @@ export function createExecutor({ slots, cache, begin, freed, lost }: ExecutorPar
       };
       // This worker had it before, let go of it, and has not heard yet that it did: it is not lost.
       const before = slots.get(claimed.runId);
-      if (before !== undefined) owned.delete(before);
+      if (before !== undefined) before.isOwned = false;
       slots.add(held);
-      void own(held, { claimed, workerId });
+      void own(held);
     },
     release() {
       isReleasing = true;
@@ -78,9 +87,11 @@ export function createExecutor({ slots, cache, begin, freed, lost }: ExecutorPar
       for (const { execution } of slots.held()) execution.release();
     },
     giveUp() {
-      const givenUp = slots.held().flatMap((held) => owned.get(held) ?? []);
-      owned.clear();
-      for (const held of slots.held()) slots.drop(held);
+      const givenUp = slots.held().filter(({ isOwned }) => isOwned);
+      for (const held of slots.held()) {
+        held.isOwned = false;
+        slots.drop(held);
+      }
       return givenUp;
     },
     async ended() {
