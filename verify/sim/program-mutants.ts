@@ -1,4 +1,19 @@
+import type { Plan } from "./plan.ts";
 import type { RuntimeMutant } from "./runtime-mutants.ts";
+
+/** Holders are paused all the time, and what they have sent by then comes late; nothing else goes wrong. */
+const whereHoldersPause = (drawn: Plan): Plan => ({
+  ...drawn,
+  workers: 2,
+  concurrency: 10,
+  roots: 3,
+  programSize: 10,
+  activeMs: drawn.leaseMs,
+  faultMs: 4 * drawn.leaseMs,
+  longMs: 3 * drawn.leaseMs,
+  calls: { dropped: 0, unanswered: 0, overtaken: 0, heldUp: 0, delayed: 0.1 },
+  processes: { ...drawn.processes, pauseMs: drawn.leaseMs / 2, killMs: null, stopMs: null, point: null },
+});
 
 /** Mistakes in what programs are offered beside steps, waits, children and races. */
 export const programMutants: readonly RuntimeMutant[] = [
@@ -22,6 +37,7 @@ export const programMutants: readonly RuntimeMutant[] = [
     file: "runtime/foreign-transaction.ts",
     right: "if (!(await on.completions.complete(handle, mine, isFirst, data))) throw new TakenOver();",
     wrong: "await on.completions.complete(handle, mine, isFirst, data);",
+    world: whereHoldersPause,
   },
   {
     name: "a run forgets that it took the new side of a patch",
@@ -104,8 +120,8 @@ export const programMutants: readonly RuntimeMutant[] = [
     name: "a run that returns does not wait for its handlers",
     breaks: ["I10"],
     file: "runtime/run-code.ts",
-    right: "void this.#updates.finished().then(() => returned(output), threw)",
-    wrong: "returned(output)",
+    right: "if (this.#updates === null) return host.ended",
+    wrong: "return host.ended",
   },
   {
     name: "the answer to an update goes to the one before",

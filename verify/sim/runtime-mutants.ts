@@ -1,9 +1,12 @@
+import type { Plan } from "./plan.ts";
 import type { Mistake } from "./spoiled-runtime.ts";
 
 /** A mistake in the engine that executes runs, which the simulation must find by one of these invariants. */
 export interface RuntimeMutant extends Mistake {
   readonly name: string;
   readonly breaks: readonly string[];
+  /** Where it shows often enough. Default: in worlds as they are drawn. */
+  readonly world?: (drawn: Plan) => Plan;
 }
 
 export const runtimeMutants: readonly RuntimeMutant[] = [

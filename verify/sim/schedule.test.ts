@@ -3,7 +3,7 @@ import { describeViolation } from "../hist/verdict.ts";
 import { mutants } from "./mutants.ts";
 import { programMutants } from "./program-mutants.ts";
 import { runtimeMutants } from "./runtime-mutants.ts";
-import { runSchedule } from "./schedule.ts";
+import { drawTerms, runSchedule } from "./schedule.ts";
 import { spoilRuntime } from "./spoiled-runtime.ts";
 
 /** A mutant that survives this many schedules is not found. */
@@ -57,11 +57,12 @@ test.each(mutants)(
 
 test.each([...runtimeMutants, ...programMutants])(
   "an engine in which $name is found out",
-  async ({ breaks, ...mistake }) => {
+  async ({ breaks, world, ...mistake }) => {
     const simulation = await spoilRuntime(mistake);
     try {
       for (let i = 0; i < mostSchedules; i++) {
-        const { violations } = await simulation.runSchedule(`mutant ${i}`);
+        const seed = `mutant ${i}`;
+        const { violations } = await simulation.runSchedule(seed, {}, drawTerms(seed, world));
         if (violations.some(({ invariant }) => breaks.includes(invariant))) return;
       }
       expect.fail(`It survived ${mostSchedules} schedules.`);

@@ -50,6 +50,8 @@ export function createHeartbeat(parts: HeartbeatParts): Heartbeat {
   /** When the next turn begins at the latest, unless something blocks the event loop. */
   let turnDueAt = Number.POSITIVE_INFINITY;
   let wasBlocked = false;
+  /** The id that the last turn was taken under. */
+  let knownAs: string | null = null;
   let cancelExpiry = (): void => {};
   const storeTime = (): Date => new Date(parts.storeClock.now());
 
@@ -156,7 +158,10 @@ export function createHeartbeat(parts: HeartbeatParts): Heartbeat {
     expireInTime();
     const begunAt = clock.now();
     turnDueAt = begunAt + heartbeatMs;
-    if (unanswered.size < mostUnanswered) await beatInTime();
+    // Who has just registered was heard by that.
+    const isNew = knownAs !== registration.workerId;
+    knownAs = registration.workerId;
+    if (!isNew && unanswered.size < mostUnanswered) await beatInTime();
     const nextAt = begunAt + (registration.isResting ? restBeats * leaseMs : heartbeatMs);
     turnDueAt = nextAt;
     return nextAt - clock.now();

@@ -61,8 +61,11 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
   let emit = deps.emit;
 
   const begin = async (begun: Crew): Promise<void> => {
-    await retryUnavailable(deps, () => deps.storeClock.learn());
-    await retryUnavailable(deps, () => begun.registration.ensure());
+    // Both at once: there are two open connections then, for the loops that begin.
+    await Promise.all([
+      retryUnavailable(deps, () => deps.storeClock.learn()),
+      retryUnavailable(deps, () => begun.registration.ensure()),
+    ]);
     if (stopping !== null) throw stopped();
     // Before the first look, so that nothing falls between.
     unsubscribe = deps.store.subscribe(hearHints(settings.queues, begun));
@@ -153,7 +156,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
   };
 }
 
-/** Sweeping comes early: the first call has the only connection that is open, and what a dead worker left has waited longest. */
+/** Sweeping comes first, then claiming: they have the connections that are open, and what a dead worker left has waited longest. */
 function loopsOf({ claimLoop, dueTimer, sweeper, inboxRelay }: Crew) {
   return [sweeper, claimLoop, dueTimer, inboxRelay];
 }
