@@ -67,7 +67,7 @@ const claimAll = async (count: number): Promise<readonly Lease[]> => {
     begin: true,
   });
   if (runs.length !== count) throw new Error(`${runs.length} of ${count} runs were claimed.`);
-  return runs.map(({ runId, epoch, server }) => ({ runId, epoch, workerId, server }));
+  return runs.map(({ runId, epoch, server, pack }) => ({ runId, epoch, workerId, server, pack }));
 };
 
 const recordAll = async (leases: readonly Lease[], seq: number): Promise<void> => {

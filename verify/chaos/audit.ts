@@ -86,11 +86,27 @@ export const auditSql = `
     "lease",
     "insert or delete or update of epoch, worker_id",
     `if tg_op = 'INSERT' then
-       ${note("claimed", "new.run_id", "new.worker_id", "new.epoch", "json_build_object('failures', new.failures)")}
+       -- What was held in a pack is not claimed a second time when it gets a lease of its own.
+       if new.epoch > 1 or not exists (select from chaos.log l where l.run = new.run_id and l.what = 'claimed' and l.detail ->> 'pack' is not null
+                                                               and l.worker = new.worker_id) then
+         ${note("claimed", "new.run_id", "new.worker_id", "new.epoch", "json_build_object('failures', new.failures)")}
+       end if;
      elsif tg_op = 'DELETE' then
        ${note("left", "old.run_id", "old.worker_id", "old.epoch", "null")}
      else
        ${note("spoiled", "new.run_id", "new.worker_id", "new.epoch", "json_build_object('table', 'lease', 'before', old.epoch)")}
+     end if;`,
+  )}
+  ${triggerSql(
+    "pack",
+    "update or delete",
+    `if tg_op = 'UPDATE' and old.worker_id is null and new.worker_id is not null then
+       perform chaos.note('claimed', u, new.worker_id, 1, json_build_object('failures', 0, 'pack', new.id)) from unnest(new.run_ids) u;
+     elsif tg_op = 'UPDATE' and old.worker_id is not null then
+       perform chaos.note('spoiled', u, new.worker_id, 1, json_build_object('table', 'pack', 'before', old.worker_id)) from unnest(old.run_ids) u;
+     elsif tg_op = 'DELETE' and old.worker_id is not null then
+       perform chaos.note('left', u, old.worker_id, 1, null) from unnest(old.run_ids) u
+         where not exists (select from pawl.lease l where l.run_id = u);
      end if;`,
   )}
   ${triggerSql(

@@ -274,7 +274,7 @@ export class Nemesis {
     if (monotonicMs() < this.#restartedAt + restartEveryMs) return;
     const { workforce, server, leaseMs } = this.#parts;
     const rows = await this.#ask<{ pid: number }>(
-      "select distinct w.pid from pawl.lease l join pawl.worker w on w.id = l.worker_id where w.ended_at is null",
+      "select distinct w.pid from pawl.live_runs l join pawl.worker w on w.id = l.worker_id where w.ended_at is null",
     );
     const holding = new Set(rows?.map(({ pid }) => pid));
     const victims = workforce.working.filter(({ pid }) => holding.has(pid));

@@ -277,7 +277,7 @@ class Round {
         await clientele.lookForBorn();
         const { rows } = await pool.query<{ waiting: number; pids: readonly number[] }>(
           `select (select count(*) from pawl.ready where not suspect and workflow <> 'job')::int as waiting,
-                  array(select w.pid from pawl.lease l join pawl.worker w on w.id = l.worker_id) as pids`,
+                  array(select w.pid from pawl.live_runs l join pawl.worker w on w.id = l.worker_id) as pids`,
         );
         this.#held.clear();
         for (const pid of rows[0]?.pids ?? []) this.#held.set(pid, (this.#held.get(pid) ?? 0) + 1);

@@ -1,13 +1,14 @@
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
 import { endStatuses } from "../../packages/pawl/src/core/run-status.ts";
 import { server } from "../../packages/pawl/src/memory/fence.ts";
-import type {
-  Continuation,
-  Ending,
-  Lease,
-  NewEvent,
-  Parking,
-  Recording,
+import {
+  firstEpoch,
+  type Continuation,
+  type Ending,
+  type Lease,
+  type NewEvent,
+  type Parking,
+  type Recording,
 } from "../../packages/pawl/src/store/lease.ts";
 import type { NewStreamItem } from "../../packages/pawl/src/store/showing.ts";
 import type { SnapshotEvent, SnapshotMessage } from "../../packages/pawl/src/store/snapshot.ts";
@@ -41,8 +42,9 @@ function drawLook(dice: Knowledge["dice"]): number {
   return dice.between(1, 20);
 }
 
-/** One lease, or several of one worker, whose calls are merged. */
-function pickLeases({ dice, snapshot, leases }: Knowledge): readonly Lease[] {
+/** One lease, or several of one worker, whose calls are merged: some, or what may share a pack. */
+function pickLeases(known: Knowledge): readonly Lease[] {
+  const { dice, snapshot, leases } = known;
   if (snapshot.lease.length === 0 || dice.chance(0.15)) {
     // Mostly one whose run is held by now under another: only there a fence can fail.
     const passed = leases.filter(({ runId, epoch }) =>
@@ -52,8 +54,16 @@ function pickLeases({ dice, snapshot, leases }: Knowledge): readonly Lease[] {
   }
   const { workerId } = dice.pick(snapshot.lease);
   const held = snapshot.lease.filter((row) => row.workerId === workerId);
-  const picked = dice.chance(0.3) ? dice.some(held, 4) : [dice.pick(held)];
-  return picked.map(({ runId, epoch }) => ({ runId, epoch, workerId, server }));
+  const one = dice.pick(held);
+  const ofItsPack = held.filter(
+    ({ runId }) => runId === one.runId || known.packOf(runId) === known.packOf(one.runId),
+  );
+  const isTold = dice.chance(0.8);
+  const picked = dice.chance(0.3) ? dice.some(held, 4) : dice.chance(0.4) ? ofItsPack : [one];
+  return picked.map(({ runId, epoch }) => {
+    const pack = isTold && epoch === firstEpoch ? known.packOf(runId) : undefined;
+    return { runId, epoch, workerId, server, pack };
+  });
 }
 
 /** A parent and its child that end in one call end at once, and not one after the other. */

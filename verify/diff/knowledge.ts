@@ -16,6 +16,8 @@ export interface Knowledge {
   /** Leases, held or lost. */
   readonly leases: readonly Lease[];
   readonly marks: readonly Mark[];
+  /** The pack in which a run may have been started. */
+  packOf(runId: RunId): string | undefined;
   readonly starts: readonly NewRun[];
   readonly heldStarts: readonly [NewRun, Holder][];
   readonly messages: readonly NewMessage[];
@@ -30,6 +32,7 @@ export function createKnowledge(
   const ids = createIds(() => now, dice);
   const leases = new Map<string, Lease>();
   const marks = new Map<string, Mark>();
+  const packs = new Map<RunId, string>();
   const starts: NewRun[] = [];
   const heldStarts: [NewRun, Holder][] = [];
   const messages: NewMessage[] = [];
@@ -48,6 +51,7 @@ export function createKnowledge(
     get marks() {
       return [...marks.values()];
     },
+    packOf: (runId) => packs.get(runId),
     starts,
     heldStarts,
     messages,
@@ -60,9 +64,21 @@ export function createKnowledge(
         marks.set(runId, { priority, readyAt, runId });
       }
       if (operation.kind === "createHeld") heldStarts.push(...operation.calls);
-      if (operation.kind === "createRuns") starts.push(...operation.calls.flatMap(([runs]) => runs));
+      if (operation.kind === "createRuns") {
+        starts.push(...operation.calls.flatMap(([runs]) => runs));
+        for (const started of startedTogether(operation.calls.map(([runs]) => runs)))
+          for (const { id } of started) packs.set(id, started.at(-1)?.id ?? id);
+      }
       if (operation.kind === "tell") messages.push(...operation.calls.map(([message]) => message));
       if (operation.kind === "insertMessage") messages.push(operation.message);
     },
   };
+}
+
+/** Calls for several go alone; those for one are merged. */
+function startedTogether(calls: readonly (readonly NewRun[])[]): readonly (readonly NewRun[])[] {
+  return [
+    ...calls.filter((runs) => runs.length > 1),
+    calls.flatMap((runs) => (runs.length === 1 ? runs : [])),
+  ];
 }

@@ -42,15 +42,17 @@ function codeOf(error: unknown): string {
   throw error;
 }
 
-/** With JSON parsed, so that its spelling does not matter, and maps as objects. */
+/** With JSON parsed, so that its spelling does not matter, and maps as objects; without packs, which memory has none of. */
 function plain(answer: unknown): unknown {
   if (answer instanceof Map) return plain(Object.fromEntries(answer));
   if (Array.isArray(answer)) return answer.map(plain);
   if (typeof answer !== "object" || answer === null) return answer;
-  const entries = Object.entries(answer).map(([key, value]): [string, unknown] => [
-    key,
-    key === "json" || key === "notes" ? parsed(value) : plain(value),
-  ]);
+  const entries = Object.entries(answer)
+    .filter(([key]) => key !== "pack")
+    .map(([key, value]): [string, unknown] => [
+      key,
+      key === "json" || key === "notes" ? parsed(value) : plain(value),
+    ]);
   return Object.fromEntries(entries);
 }
 

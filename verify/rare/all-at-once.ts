@@ -23,7 +23,10 @@ export const allWorkersAtOnce: Scene = {
       await pause(rng.between(500, 1_500));
       await Promise.all(hands.map((hand) => hand.kill()));
       landed("all workers killed at once");
-      landed("run in the hands of a dead worker", await ground.value("select count(*)::int from pawl.lease"));
+      landed(
+        "run in the hands of a dead worker",
+        await ground.value("select count(*)::int from pawl.live_runs where worker_id is not null"),
+      );
     }
     await hireThree(ground);
     await load.end();

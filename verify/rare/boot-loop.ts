@@ -23,7 +23,7 @@ export const bootLoop: Scene = {
     const drainMs = await ground.drain();
     await checkAcknowledged(ground, report, load.started);
     await checkGround(ground, report);
-    const held = await ground.value("select count(*)::int from pawl.lease");
+    const held = await ground.value("select count(*)::int from pawl.live_runs where worker_id is not null");
     if (held > 0) report("I18", `${held} leases are left`);
     figure(`${load.started.length} runs, ${dead} of them crashed with a worker, drained in ${drainMs} ms`);
   },

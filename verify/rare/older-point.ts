@@ -56,7 +56,9 @@ export const olderPoint: Scene = {
       await backUp(ground, copy);
       const maybe = load.started.length;
       await pause(rng.between(500, 3_000));
-      const heldBefore = await ground.value("select count(*)::int from pawl.lease");
+      const heldBefore = await ground.value(
+        "select count(*)::int from pawl.live_runs where worker_id is not null",
+      );
       await load.end();
       const lostLater = load.started.slice(maybe);
       await ground.server.whileDown(async () => {

@@ -50,7 +50,7 @@ async function roll(
 
 function heldBy(ground: Ground, { pid }: Hand): Promise<number> {
   return ground.value(
-    "select count(*)::int from pawl.lease l join pawl.worker w on w.id = l.worker_id where w.pid = $1",
+    "select count(*)::int from pawl.live_runs l join pawl.worker w on w.id = l.worker_id where w.pid = $1",
     [pid],
   );
 }

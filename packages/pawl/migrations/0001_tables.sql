@@ -146,7 +146,8 @@ create index ready_suspect on {schema}.ready (queue, workflow, version, priority
 create index ready_expiry on {schema}.ready (shard, expires_at) where expires_at is not null;
 
 -- Plain runs that were started together, in one row here instead of one each in ready: claimable now, and never claimed yet. A claim takes
--- them from the front. Whoever else has to do with one of them puts them into ready first (unpack_runs).
+-- whole packs for its worker, which then holds all of their runs in one row instead of one each in lease: until they all have completed.
+-- Whoever has to do with some of them only puts them into ready first, or into lease (unpack_runs).
 create table {schema}.pack (
   id              uuid        not null,            -- the last of its runs
   ready_at        timestamptz not null,
@@ -156,11 +157,19 @@ create table {schema}.pack (
   queue           text        collate "C" not null,
   workflow        text        collate "C" not null,
   run_ids         {schema}.packed_runs not null,
-  primary key (id, shard)
-) with (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+  inputs          text,                            -- a JSON list of their texts, so that a claim need not read run; null: too long, or cut
+  worker_id       uuid,                            -- who holds it, in the first epoch; null: nobody
+  claimed_at      timestamptz,
+  began_at        timestamptz,                     -- as in lease
+  crash_limit     smallint,                        -- as in lease
+  primary key (id, shard),
+  constraint pack_held check ((worker_id is null) = (claimed_at is null) and (worker_id is null) = (crash_limit is null))
+) with (fillfactor = 60, toast_tuple_target = 8160, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 
 -- Serves: claim_runs, as ready_claim does.
-create index pack_claim on {schema}.pack (queue, workflow, version, priority, ready_at, uuid_send(id));
+create index pack_claim on {schema}.pack (queue, workflow, version, priority, ready_at, uuid_send(id)) where worker_id is null;
+-- Serves: heartbeat, sweep, retire_worker, as lease_worker does.
+create index pack_worker on {schema}.pack (worker_id, claimed_at) where worker_id is not null;
 
 -- What a worker holds. Every write by a holder locks its row here and names run, epoch and worker.
 create table {schema}.lease (

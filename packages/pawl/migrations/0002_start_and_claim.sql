@@ -126,21 +126,58 @@ begin
 end
 $$;
 
--- Puts these runs into ready that are in packs, with all others of their packs.
--- Who is in a pack has never been held: no holder, and nobody whom a run tells of its end, waits here with leases in hand.
--- Locks: the packs, in id order, once their caller has the rows of the runs. Index: run_pkey, pack_pkey.
+-- The packs that these runs are in; p_worker: of those which it holds. Nobody comes into a pack later: who is in none when looked at
+-- without a lock never will be. Index: run_pkey, pack_pkey.
+create function {schema}.packs_of_v1(p_shard smallint, p_runs uuid[], p_worker uuid)
+returns uuid[]
+language plpgsql stable
+as $$
+begin
+  return array(
+    select distinct k.id
+      from {schema}.run r
+     cross join lateral (
+       select k.id, k.run_ids, k.worker_id from {schema}.pack k where k.shard = p_shard and k.id = r.pack_id offset 0) k
+     where r.shard = p_shard and r.id = any (p_runs) and r.pack_id is not null and r.id = any (k.run_ids)
+       and (p_worker is null or k.worker_id = p_worker));
+end
+$$;
+
+-- Puts the runs of these packs, which its caller has locked, into ready, or into lease where a worker holds them. Index: pack_pkey.
+create function {schema}.unpack_v1(p_shard smallint, p_packs uuid[])
+returns void
+language plpgsql
+as $$
+begin
+  with gone as (
+    delete from {schema}.pack k
+     where k.shard = p_shard and k.id = any (p_packs)
+    returning k.ready_at, k.priority, k.version, k.queue, k.workflow, k.run_ids, k.worker_id, k.claimed_at, k.began_at, k.crash_limit
+  ), held as (
+    insert into {schema}.lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
+                                crashes, suspicion, crash_limit, told)
+    select p_shard, u, g.worker_id, g.claimed_at, g.began_at, 1, 0, 1, 0, 0, 0, g.crash_limit, false
+      from gone g
+     cross join unnest(g.run_ids) u
+     where g.worker_id is not null
+  )
+  insert into {schema}.ready (shard, run_id, ready_at, epoch, last_seq, attempt, priority, version, failures, crashes,
+                              suspicion, told, queue, workflow)
+  select p_shard, u, g.ready_at, 0, 0, 1, g.priority, g.version, 0, 0, 0, false, g.queue, g.workflow
+    from gone g
+   cross join unnest(g.run_ids) u
+   where g.worker_id is null;
+end
+$$;
+
+-- Puts these runs into ready that are in packs, or into lease where a worker holds them, with all others of their packs.
+-- Locks: the packs, in id order, once their caller has the rows of the runs, and before it has leases. Index: run_pkey, pack_pkey.
 create function {schema}.unpack_runs_v1(p_shard smallint, p_runs uuid[])
 returns void
 language plpgsql
 as $$
 declare
-  -- Nobody comes into a pack later: who is in none when looked at without a lock never will be.
-  v_packs uuid[] := array(
-    select distinct k.id
-      from {schema}.run r
-     cross join lateral (
-       select k.id, k.run_ids from {schema}.pack k where k.shard = p_shard and k.id = r.pack_id offset 0) k
-     where r.shard = p_shard and r.id = any (p_runs) and r.pack_id is not null and r.id = any (k.run_ids));
+  v_packs uuid[] := {schema}.packs_of_v1(p_shard, p_runs, null);
 begin
   if v_packs = '{}' then
     return;
@@ -148,16 +185,34 @@ begin
   perform 1 from (select 1 from {schema}.pack k
                    where k.shard = p_shard and k.id = any (v_packs)
                    order by k.id for update) k;
-  with gone as (
-    delete from {schema}.pack k
-     where k.shard = p_shard and k.id = any (v_packs)
-    returning k.ready_at, k.priority, k.version, k.queue, k.workflow, k.run_ids
-  )
-  insert into {schema}.ready (shard, run_id, ready_at, epoch, last_seq, attempt, priority, version, failures, crashes,
-                              suspicion, told, queue, workflow)
-  select p_shard, u, g.ready_at, 0, 0, 1, g.priority, g.version, 0, 0, 0, false, g.queue, g.workflow
-    from gone g
-   cross join unnest(g.run_ids) u;
+  perform {schema}.unpack_v1(p_shard, v_packs);
+end
+$$;
+
+-- Gives leases of their own to those of these runs that this worker holds in packs, with all others of those packs. False: it holds none so.
+-- Locks: the packs, in id order. p_is_locking: its caller has locked leases. Others lock packs first: it does not wait for them, and
+-- fails with 55P03.
+create function {schema}.unpack_held_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_is_locking boolean)
+returns boolean
+language plpgsql
+as $$
+declare
+  v_packs uuid[] := {schema}.packs_of_v1(p_shard, p_runs, p_worker);
+begin
+  if v_packs = '{}' then
+    return false;
+  end if;
+  if p_is_locking then
+    perform 1 from (select 1 from {schema}.pack k
+                     where k.shard = p_shard and k.id = any (v_packs)
+                     order by k.id for update nowait) k;
+  else
+    perform 1 from (select 1 from {schema}.pack k
+                     where k.shard = p_shard and k.id = any (v_packs)
+                     order by k.id for update) k;
+  end if;
+  perform {schema}.unpack_v1(p_shard, v_packs);
+  return true;
 end
 $$;
 
@@ -206,9 +261,11 @@ begin
   end if;
   -- Most often all are new, and named once. Those that were there are in a room, or have ended.
   if v_packed and v_new = v_count then
-    insert into {schema}.pack (shard, id, ready_at, priority, version, queue, workflow, run_ids)
-    select p_shard, n_ids[least(f + 63, v_count)], p_now, v_priority, v_version, v_queue, v_workflow, n_ids[f : f + 63]
-      from generate_series(1, v_count, 64) f;
+    insert into {schema}.pack (shard, id, ready_at, priority, version, queue, workflow, run_ids, inputs)
+    select p_shard, n_ids[least(f + 63, v_count)], p_now, v_priority, v_version, v_queue, v_workflow, n_ids[f : f + 63],
+           case when n_notes is null and octet_length(i.texts) <= 4096 then i.texts end
+      from generate_series(1, v_count, 64) f
+     cross join lateral (select coalesce(array_to_json(n_inputs[f : f + 63])::text, '[]') as texts offset 0) i;
     perform {schema}.hint_ready_v1(n_queues);
     return null;
   end if;
@@ -425,26 +482,33 @@ begin
 end
 $$;
 
--- Takes so many runs of one lane from its packs, from those between two places, in their order, and answers them, in no order. Passes
--- over packs that others have locked.
+-- Takes so many runs of one lane from its packs, from those between two places, in their order, and answers, in no order, whole
+-- packs, which the worker holds from now on, and the runs that it has cut from one. Where it has 128 or more by then, it leaves a pack
+-- that it would have to cut, and says so. Passes over packs that others have locked.
 -- Locks: the packs that it takes from. Index: pack_claim.
 create function {schema}.take_packed_v1(
-  p_shard smallint, p_queue text, p_workflow text, p_version integer, p_after {schema}.place, p_before {schema}.place, p_limit integer)
-returns uuid[]
+  p_shard smallint, p_queue text, p_workflow text, p_version integer, p_after {schema}.place, p_before {schema}.place, p_limit integer,
+  p_worker uuid, p_now timestamptz, p_began_at timestamptz, p_crash_limit smallint,
+  out packs uuid[], out cut uuid[], out taken integer, out has_left boolean)
 language plpgsql
 as $$
 declare
-  v_taken uuid[] := '{}';
   v_left integer := p_limit;
-  v_more uuid[];
+  v_packs uuid[];
+  v_whole integer;
+  v_cut uuid[];
   v_picked integer;
 begin
+  packs := '{}';
+  cut := '{}';
+  taken := 0;
+  has_left := false;
   -- As many packs as would do if they were full. Most are: those that an earlier claim has taken from are not.
   while v_left > 0 loop
     with picked as materialized (
       select k.ctid as place, k.run_ids, cardinality(k.run_ids) as size
         from {schema}.pack k
-       where k.shard = p_shard and k.queue = p_queue and k.workflow = p_workflow and k.version = p_version
+       where k.shard = p_shard and k.queue = p_queue and k.workflow = p_workflow and k.version = p_version and k.worker_id is null
          and (k.priority, k.ready_at, uuid_send(k.id)) > (p_after.priority, p_after.ready_at, uuid_send(p_after.run_id))
          and (k.priority, k.ready_at, uuid_send(k.id)) < (p_before.priority, p_before.ready_at, uuid_send(p_before.run_id))
        order by k.priority, k.ready_at, uuid_send(k.id)
@@ -453,23 +517,30 @@ begin
     ), summed as materialized (
       select p.place, p.run_ids, p.size, v_left + p.size - (sum(p.size) over (rows unbounded preceding))::integer as room
         from picked p
-    ), emptied as (
-      delete from {schema}.pack k using summed s where k.ctid = s.place and s.size <= s.room returning s.run_ids as taken
-    ), cut as (
-      update {schema}.pack k set run_ids = s.run_ids[s.room + 1 :] from summed s where k.ctid = s.place and s.size > s.room
+    ), held as (
+      update {schema}.pack k
+         set worker_id = p_worker, claimed_at = p_now, began_at = p_began_at, crash_limit = p_crash_limit
+        from summed s
+       where k.ctid = s.place and s.size <= s.room
+      returning k.id, s.size
+    ), parted as (
+      update {schema}.pack k set run_ids = s.run_ids[s.room + 1 :], inputs = null
+        from summed s
+       where k.ctid = s.place and s.size > s.room and p_limit - s.room < 128
       returning s.run_ids[: s.room] as taken
     )
     -- What somebody has cut since this statement began is locked as it is now, but not found to be cut: it is taken by the next one.
-    select (select array_agg(u) from (select e.taken from emptied e union all select c.taken from cut c) t cross join unnest(t.taken) u),
-           (select count(*) from picked)
-      into v_more, v_picked;
+    select h.packs, h.size, (select array_agg(u) from parted p cross join unnest(p.taken) u), s.picked, coalesce(s.has_left, false)
+      into v_packs, v_whole, v_cut, v_picked, has_left
+      from (select array_agg(h.id) as packs, coalesce(sum(h.size), 0) as size from held h) h
+     cross join (select count(*) as picked, bool_or(s.size > s.room and p_limit - s.room >= 128) as has_left from summed s) s;
     exit when v_picked = 0;
-    if v_more is not null then
-      v_taken := v_taken || v_more;
-      v_left := v_left - cardinality(v_more);
-    end if;
+    packs := packs || v_packs;
+    cut := cut || v_cut;
+    taken := taken + v_whole + coalesce(cardinality(v_cut), 0);
+    v_left := p_limit - taken;
+    exit when has_left;
   end loop;
-  return v_taken;
 end
 $$;
 
@@ -485,9 +556,9 @@ $$;
 -- An answer carries inputs up to some bytes together, in no order; what is left out its holder asks for by itself. Their
 -- sizes are known without reading them. It names the lane that a run was in, the first being 1, and has null for what most runs
 -- have: epoch 1, no history, nothing told, created when ready. What else a run may have is in one column, as json, and null where it
--- has none of it. Runs of packs come in one row for many: run_id null, and the lists of them in that column.
+-- has none of it. Runs of packs come in one row for each: run_id null, and the lists of them in that column; pack: which they are held in.
 -- The last row answered is a footer: run_id and more null, told = suspects are waiting, created_ms = the time, ready_ms = the server,
--- epoch = 1 where more may be claimable: others had locked packs of which they may have taken a part only.
+-- epoch = 1 where more may be claimable: others had locked packs of which they may have taken a part only; 2 where more is.
 create function {schema}.claim_runs_v1(
   p_shard smallint, p_worker uuid, p_limit integer, p_suspects boolean, p_begin boolean,
   p_queues text[], p_workflows text[], p_versions integer[], p_crash_limits smallint[],
@@ -523,9 +594,13 @@ declare
   v_before {schema}.place;
   v_ready {schema}.place;
   v_lane integer;
-  v_taken uuid[];
+  v_began_at timestamptz;
+  v_held uuid[];
+  v_cut uuid[];
+  v_read uuid[];
   v_count integer;
   v_missed boolean := false;
+  v_has_left boolean := false;
   v_bytes bigint := 0;
 begin
   v_from := array(
@@ -549,6 +624,7 @@ begin
                  select k.priority, k.ready_at, k.id
                    from {schema}.pack k
                   where k.shard = p_shard and k.queue = l.queue and k.workflow = l.workflow and k.version = l.version
+                    and k.worker_id is null
                     and (k.priority, k.ready_at, uuid_send(k.id)) > (l.priority, l.ready_at, uuid_send(l.run_id))
                   order by k.priority, k.ready_at, uuid_send(k.id)
                   limit 1) k
@@ -603,38 +679,50 @@ begin
 
     if v_packs[1] < v_ready then
       v_lane := v_pack_lanes[1];
-      v_taken := {schema}.take_packed_v1(p_shard, p_queues[v_lane], p_workflows[v_lane], p_versions[v_lane], v_passed[v_lane],
-                                         least(v_ready, v_packs[2]), v_left);
-      v_count := cardinality(v_taken);
+      v_began_at := case when p_begin and p_crash_limits[v_lane] > 0 then v_now end;
+      select t.packs, t.cut, t.taken, t.has_left into v_held, v_cut, v_count, v_has_left
+        from {schema}.take_packed_v1(p_shard, p_queues[v_lane], p_workflows[v_lane], p_versions[v_lane], v_passed[v_lane],
+                                     least(v_ready, v_packs[2]), v_left, p_worker, v_now, v_began_at, p_crash_limits[v_lane]) t;
       if v_count = 0 then
         v_passed[v_lane] := least(v_ready, v_packs[2]);
         v_missed := true;
         continue;
       end if;
-      -- They are plain, and told in one row for all that were put into packs together.
+      -- They are plain, and told in one row for all of a pack.
       return query
-      with held as (
-        insert into {schema}.lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
-                                    crashes, suspicion, crash_limit, told)
-        select p_shard, t, p_worker, v_now, case when p_begin and p_crash_limits[v_lane] > 0 then v_now end, 1, 0, 1, 0, 0, 0,
-               p_crash_limits[v_lane], false
-          from unnest(v_taken) t
-      ), claimed as materialized (
-        select r.id, r.input, r.input_notes, r.created_at, r.priority,
-               v_bytes + sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
-                           over (rows unbounded preceding) > 8000000 as left_out
-          from {schema}.run r
-         where r.shard = p_shard and r.id = any (v_taken)
-      )
-      select null::uuid, v_lane, floor(round(date_part('epoch', r.created_at) * 1e6) / 1e3), null, null, null::integer, null::integer,
+      select null::uuid, v_lane, floor(round(date_part('epoch', k.ready_at) * 1e6) / 1e3), null, null, null::integer, null::integer,
              null::boolean, null::float8,
-             json_build_object('priority', r.priority, 'ids', json_agg(r.id),
-                               'inputs', json_agg(case when not r.left_out then r.input::text end),
-                               'notes', case when count(r.input_notes::text) > 0
-                                             then json_agg(case when not r.left_out then r.input_notes::text end) end,
-                               'leftOut', json_agg(r.id) filter (where r.left_out))::text
-        from claimed r
-       group by r.created_at, r.priority;
+             format('{"pack":"%s","priority":%s,"ids":["%s"],"inputs":%s}', k.id, k.priority, array_to_string(k.run_ids, '","'), k.inputs)
+        from {schema}.pack k
+       where k.shard = p_shard and k.id = any (v_held) and k.inputs is not null;
+      v_read := v_cut || array(select u
+                                 from (select k.run_ids from {schema}.pack k
+                                        where k.shard = p_shard and k.id = any (v_held) and k.inputs is null) k
+                                cross join unnest(k.run_ids) u);
+      if v_read <> '{}' then
+        return query
+        with held as (
+          insert into {schema}.lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
+                                      crashes, suspicion, crash_limit, told)
+          select p_shard, t, p_worker, v_now, v_began_at, 1, 0, 1, 0, 0, 0, p_crash_limits[v_lane], false
+            from unnest(v_cut) t
+        ), claimed as materialized (
+          select r.id, r.input, r.input_notes, r.created_at, r.priority, case when r.id <> all (v_cut) then r.pack_id end as pack_id,
+                 v_bytes + sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
+                             over (rows unbounded preceding) > 8000000 as left_out
+            from {schema}.run r
+           where r.shard = p_shard and r.id = any (v_read)
+        )
+        select null::uuid, v_lane, floor(round(date_part('epoch', r.created_at) * 1e6) / 1e3), null, null, null::integer, null::integer,
+               null::boolean, null::float8,
+               json_build_object('pack', r.pack_id, 'priority', r.priority, 'ids', json_agg(r.id),
+                                 'inputs', json_agg(case when not r.left_out then r.input::text end),
+                                 'notes', case when count(r.input_notes::text) > 0
+                                               then json_agg(case when not r.left_out then r.input_notes::text end) end,
+                                 'leftOut', json_agg(r.id) filter (where r.left_out))::text
+          from claimed r
+         group by r.pack_id, r.created_at, r.priority;
+      end if;
     else
       v_before := coalesce(v_packs[1], v_end);
       if cardinality(v_lanes) = 1 then
@@ -722,13 +810,18 @@ begin
       end if;
     end if;
     v_left := v_left - v_count;
-    exit when v_left = 0 or v_packs is null;
+    exit when v_left = 0 or v_packs is null or v_has_left;
     v_bytes := (
       select coalesce(sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0)), 0)
         from {schema}.run r
        where r.shard = p_shard
-         and r.id = any (array(select l.run_id from {schema}.lease l
-                                where l.worker_id = p_worker and l.claimed_at = v_now and l.shard = p_shard)));
+         and r.id = any (array((select l.run_id from {schema}.lease l
+                                 where l.worker_id = p_worker and l.claimed_at = v_now and l.shard = p_shard)
+                               union all
+                                select u
+                                  from (select k.run_ids from {schema}.pack k
+                                         where k.worker_id = p_worker and k.claimed_at = v_now and k.shard = p_shard) k
+                                 cross join unnest(k.run_ids) u)));
   end loop;
 
   -- A suspect just taken does not wait.
@@ -748,7 +841,7 @@ begin
 
   run_id := null;
   told := v_suspects_waiting;
-  epoch := case when v_missed and v_left > 0 then 1 end;
+  epoch := case when v_has_left then 2 when v_missed and v_left > 0 then 1 end;
   created_ms := floor(extract(epoch from v_now) * 1000);
   ready_ms := {schema}.server_v1();
   return next;

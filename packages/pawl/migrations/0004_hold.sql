@@ -2,7 +2,7 @@
 
 -- Locks the leases that match (run, epoch, worker), in id order, and answers what is held by them. `is true` keeps the planner from
 -- reaching them through lease_worker, where every lease of the worker matches. Callers name runs in id order: most often what is
--- found is what they name, and nothing need be looked for in it.
+-- found is what they name, and nothing need be looked for in it. What is held in packs gets leases of its own.
 -- p_known: the newest fact of each that its holder knows of, where something is to be appended; p_servers: the server that they were
 -- claimed from, see server_v1. Of both, one value says it of all. Another server may stand at an earlier point, which it was set back to:
 -- a run whose history there does not reach so far counts as lost, and its worker gives it back when it is next heard.
@@ -22,6 +22,22 @@ begin
            where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true
            order by l.run_id
              for update) l;
+  -- What is missing may be held in a pack, or may have been given its lease since this looked.
+  if v_held.runs is distinct from p_runs and (v_held.runs is null or not v_held.runs @> p_runs) then
+    perform {schema}.unpack_held_v1(p_shard, p_worker, p_runs, v_held.runs is not null);
+    if v_held.runs is not null then
+      perform 1 from {schema}.lease l
+        where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true
+          for update nowait;
+    end if;
+    select array_agg(l.run_id), array_agg(l.run_id) filter (where l.told), array_agg(l.epoch)
+      into v_held.runs, v_held.told, v_epochs
+      from (select l.run_id, l.epoch, l.told
+              from {schema}.lease l
+             where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true
+             order by l.run_id
+               for update) l;
+  end if;
   if v_held.runs = p_runs and v_epochs = p_epochs and (p_known is null or p_servers = array[{schema}.server_v1()]) then
     return v_held;
   end if;
@@ -41,15 +57,20 @@ end
 $$;
 
 -- Does the same for runs that leave: their leases are deleted, not locked first. Answers what was held, and its attempts.
--- By the order of the index, which is that of their ids.
+-- By the order of the index, which is that of their ids. p_taken: those of them that have left already, with their packs.
 create function {schema}.take_leases_v1(
-  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_known integer[], p_servers float8[],
+  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_known integer[], p_servers float8[], p_taken uuid[],
   out runs uuid[], out attempts integer[])
 language plpgsql
 as $$
 declare
   v_held uuid[];
 begin
+  if cardinality(p_taken) = cardinality(p_runs) then
+    runs := p_taken;
+    attempts := array_fill(1, array[cardinality(p_taken)]);
+    return;
+  end if;
   -- Most have the first epoch, and so the same.
   if p_epochs[1] = all (p_epochs) and p_servers = array[{schema}.server_v1()] then
     with gone as (
@@ -58,13 +79,60 @@ begin
       returning l.run_id, l.attempt
     )
     select array_agg(g.run_id), array_agg(g.attempt) into runs, attempts from gone g;
-    return;
   end if;
-  v_held := ({schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs, p_known, p_servers)).runs;
-  with gone as (
-    delete from {schema}.lease l where l.shard = p_shard and l.run_id = any (v_held) returning l.run_id, l.attempt
-  )
-  select array_agg(g.run_id), array_agg(g.attempt) into runs, attempts from gone g;
+  -- What is missing may be in packs.
+  if runs is null or cardinality(runs) + coalesce(cardinality(p_taken), 0) < cardinality(p_runs) then
+    v_held := ({schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs, p_known, p_servers)).runs;
+    with gone as (
+      delete from {schema}.lease l where l.shard = p_shard and l.run_id = any (v_held) returning l.run_id, l.attempt
+    )
+    select runs || array_agg(g.run_id), attempts || array_agg(g.attempt) into runs, attempts from gone g;
+  end if;
+  if p_taken is not null then
+    runs := runs || p_taken;
+    attempts := attempts || array_fill(1, array[cardinality(p_taken)]);
+  end if;
+end
+$$;
+
+-- Does it for runs that leave with the packs in which their worker holds them. Those of each pack stand together in p_runs, from the
+-- first to the last place. What has a part of it leave only, or is out of the ordinary, gets leases, for take_leases. Answers what has left.
+-- Locks: the packs, in id order, before any lease. Index: pack_pkey.
+create function {schema}.take_packs_v1(
+  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_servers float8[],
+  p_packs uuid[], p_firsts integer[], p_lasts integer[])
+returns uuid[]
+language plpgsql
+as $$
+declare
+  v_held uuid[];
+  v_gone uuid[];
+  v_places integer[];
+begin
+  v_held := array(select k.id from {schema}.pack k
+                   where k.shard = p_shard and k.id = any (p_packs) and (k.worker_id = p_worker) is true
+                   order by k.id for update);
+  if p_epochs[1] = 1 and p_epochs[1] = all (p_epochs) and p_servers = array[{schema}.server_v1()] then
+    with gone as (
+      delete from {schema}.pack k
+       where k.shard = p_shard and k.id = any (v_held)
+         and exists (select 1
+                       from unnest(p_packs, p_firsts, p_lasts) i (id, first, last)
+                      where i.id = k.id and k.run_ids::uuid[] = p_runs[i.first : i.last])
+      returning k.id
+    )
+    select array_agg(g.id) into v_gone from gone g;
+    if v_gone @> p_packs and (select sum(i.last - i.first + 1) from unnest(p_firsts, p_lasts) i (first, last)) = cardinality(p_runs) then
+      return p_runs;
+    end if;
+  end if;
+  if cardinality(v_gone) < cardinality(v_held) or v_gone is null and v_held <> '{}' then
+    perform {schema}.unpack_v1(p_shard, array(select h from unnest(v_held) h where (h = any (v_gone)) is not true));
+  end if;
+  return (select array_agg(r order by i.first, r.place)
+            from unnest(p_packs, p_firsts, p_lasts) i (id, first, last)
+           cross join unnest(p_runs[i.first : i.last]) with ordinality r (r, place)
+           where i.id = any (v_gone));
 end
 $$;
 
@@ -442,14 +510,14 @@ $$;
 -- Ends held runs: facts, the parent's message and wake-up, a cancel for the children of what was stopped or failed;
 -- p_next: the runs that go on from them, see continue_runs_v1. p_parents: the parents of these runs, or null.
 -- p_statuses: null where all have completed. The fact that says so carries the output, and is all that is written for one that has
--- no parent: its lease is what others wait for who want to know whether it lives.
+-- no parent: its lease is what others wait for who want to know whether it lives. p_packs: those in which runs were claimed, see take_packs.
 -- Answers the runs that were not ended, for their lease is lost. Fails with 40001 if it must be tried again.
--- Locks: where there are parents, children to be stopped or runs to go on: run rows of these runs and of those, in id order, and the
--- lease rows of all of them; then those of these runs, each in id order.
--- Index: run_pkey, run_parent, lease_pkey, event_pkey.
+-- Locks: where there are parents, children to be stopped or runs to go on: run rows of these runs and of those, in id order, and, behind
+-- the packs, the lease rows of all of them; then those of these runs, each in id order.
+-- Index: run_pkey, run_parent, pack_pkey, lease_pkey, event_pkey.
 create function {schema}.end_runs_v1(
   p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_known integer[], p_servers float8[],
-  p_statuses text[], p_errors text[], p_error_notes text[],
+  p_packs uuid[], p_firsts integer[], p_lasts integer[], p_statuses text[], p_errors text[], p_error_notes text[],
   p_children json, p_written json, p_next json, p_parents uuid[],
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
   e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[], e_epochs integer[])
@@ -465,6 +533,7 @@ as $$
 declare
   v_children uuid[];
   v_locked uuid[];
+  v_taken uuid[];
   v_gone uuid[];
   v_attempts integer[];
   v_lost uuid[];
@@ -479,14 +548,17 @@ begin
     perform 1 from (select 1 from {schema}.run r
                      where r.shard = p_shard and r.id = any (v_locked)
                      order by r.id for no key update) r;
-    if cardinality(v_locked) > cardinality(p_runs) then
-      perform 1 from (select 1 from {schema}.lease l
-                       where l.shard = p_shard and l.run_id = any (v_locked)
-                       order by l.run_id for update) l;
-    end if;
+  end if;
+  if p_packs is not null then
+    v_taken := {schema}.take_packs_v1(p_shard, p_worker, p_runs, p_epochs, p_servers, p_packs, p_firsts, p_lasts);
+  end if;
+  if cardinality(v_locked) > cardinality(p_runs) then
+    perform 1 from (select 1 from {schema}.lease l
+                     where l.shard = p_shard and l.run_id = any (v_locked)
+                     order by l.run_id for update) l;
   end if;
   select t.runs, t.attempts into v_gone, v_attempts
-    from {schema}.take_leases_v1(p_shard, p_worker, p_runs, p_epochs, p_known, p_servers) t;
+    from {schema}.take_leases_v1(p_shard, p_worker, p_runs, p_epochs, p_known, p_servers, v_taken) t;
   v_lost := {schema}.lost_runs_v1(p_runs, v_gone);
   v_now := {clock};
   -- An earlier write of this holder, its answer lost, may have added children while we waited for the lease.

@@ -24,8 +24,8 @@ $$;
 -- Answers a row a run, and a last row 'alive' or 'expired' with the time. A sample that cannot be stored is dropped.
 -- p_lease_ms: its lease from now on; null leaves it. A longer one than it has is granted only while it holds nothing: such a
 -- worker rests, and need not be heard as often. The answer says which lease it has.
--- Locks: the worker's row (for a longer lease against claims too), then unknown leases (skip locked).
--- Index: worker_pkey, lease_worker.
+-- Locks: the worker's row (for a longer lease against claims too), then packs and leases that are unknown (skip locked).
+-- Index: worker_pkey, pack_worker, lease_worker.
 create function {schema}.heartbeat_v1(
   p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_claims_known_to_ms float8,
   p_long_steps json, p_sample json, p_lease_ms integer)
@@ -42,6 +42,7 @@ as $$
 declare
   v_now timestamptz;
   v_known_to timestamptz := to_timestamp(p_claims_known_to_ms / 1000.0);
+  v_packs uuid[];
   v_unknown uuid[];
   v_lease_ms integer;
 begin
@@ -55,7 +56,9 @@ begin
   if p_lease_ms <= v_lease_ms
      or p_lease_ms > v_lease_ms
         and not exists (select 1 from {schema}.lease l
-                         where l.shard = p_shard and l.worker_id = p_worker order by l.claimed_at offset 0) then
+                         where l.shard = p_shard and l.worker_id = p_worker order by l.claimed_at offset 0)
+        and not exists (select 1 from {schema}.pack k
+                         where k.shard = p_shard and k.worker_id = p_worker order by k.claimed_at offset 0) then
     v_lease_ms := p_lease_ms;
   end if;
   update {schema}.worker w
@@ -78,7 +81,22 @@ begin
     end;
   end if;
 
-  -- Compared as sets: as a join it may cost the product of both.
+  -- Compared as sets: as a join it may cost the product of both. Packs with runs that it does not know get leases.
+  v_packs := array(select k.id from {schema}.pack k
+                    where k.shard = p_shard and k.worker_id = p_worker and k.claimed_at <= v_known_to
+                    order by k.claimed_at);
+  if v_packs <> '{}'
+     and exists (select u
+                   from (select k.run_ids from {schema}.pack k where k.shard = p_shard and k.id = any (v_packs)) k
+                  cross join unnest(k.run_ids) u
+                 except
+                 select k.run_id from unnest(p_runs, p_epochs) k (run_id, epoch) where k.epoch = 1) then
+    v_packs := array(select k.id from {schema}.pack k
+                      where k.shard = p_shard and k.id = any (v_packs) and (k.worker_id = p_worker) is true
+                      order by k.id
+                        for update skip locked);
+    perform {schema}.unpack_v1(p_shard, v_packs);
+  end if;
   v_unknown := array(
     select u.run_id
       from ((select l.run_id, l.epoch
@@ -108,13 +126,19 @@ begin
         from {schema}.lease l
        where l.shard = p_shard and l.run_id = k.run_id and l.epoch = k.epoch and (l.worker_id = p_worker) is true
       offset 0) l on true
-   where l.run_id is null or l.told;
+   where (l.run_id is null or l.told)
+     and (k.epoch = 1 and k.run_id in (select u
+                                         from (select k.run_ids from {schema}.pack k
+                                                where k.shard = p_shard and k.worker_id = p_worker
+                                                order by k.claimed_at
+                                               offset 0) k
+                                        cross join unnest(k.run_ids) u)) is not true;
   return query
   select null::uuid, 'alive'::text, floor(extract(epoch from v_now) * 1000)::float8, v_lease_ms::float8;
 end
 $$;
 
--- The worker has stopped: gives back whatever it still holds. Locks: its row, then its leases, in id order.
+-- The worker has stopped: gives back whatever it still holds. Locks: its row, then its packs, then its leases, each in id order.
 create function {schema}.retire_worker_v1(p_shard smallint, p_worker uuid)
 returns void
 language plpgsql
@@ -127,10 +151,20 @@ set jit = off
 as $$
 declare
   v_now timestamptz;
+  v_packs uuid[];
   v_runs uuid[];
 begin
   perform 1 from {schema}.worker w where w.id = p_worker for update;
   v_now := {clock};
+  v_packs := array(select k.id from {schema}.pack k
+                    where k.shard = p_shard and k.worker_id = p_worker
+                    order by k.claimed_at);
+  if v_packs <> '{}' then
+    perform 1 from (select 1 from {schema}.pack k
+                     where k.shard = p_shard and k.id = any (v_packs)
+                     order by k.id for update) k;
+    perform {schema}.unpack_v1(p_shard, v_packs);
+  end if;
   v_runs := array(select l.run_id from {schema}.lease l
                    where l.shard = p_shard and l.worker_id = p_worker
                    order by l.claimed_at);
@@ -184,8 +218,9 @@ end
 $$;
 
 -- Recovery, level-triggered, by every worker, for ever. Never waits: what others hold is left for the next sweep.
--- Locks: dead workers' rows, then run rows (of their runs and those runs' parents), then lease or ready rows, all skip locked.
--- Index: worker_unswept, lease_worker, ready_expiry, inbox_unread, run_pkey. An empty sweep takes no transaction id.
+-- Locks: dead workers' rows, then their packs, which get leases, then run rows (of their runs and those runs' parents), then lease or
+-- ready rows, all skip locked.
+-- Index: worker_unswept, pack_worker, lease_worker, ready_expiry, inbox_unread, run_pkey. An empty sweep takes no transaction id.
 create function {schema}.sweep_v1(p_shard smallint, p_limit integer, p_after uuid)
 returns table (expired_workers integer, recovered integer, failed integer, expired_runs integer, rescued integer,
                after_id uuid, more boolean)
@@ -202,6 +237,7 @@ as $$
 declare
   v_now timestamptz := {clock};
   v_dead uuid[];
+  v_packs uuid[];
   v_ended integer := 0;
   v_recovered integer := 0;
   v_failed integer := 0;
@@ -223,6 +259,17 @@ begin
                        and (w.ended_at is not null or w.heard_at <= v_now - w.lease_ms * interval '1 millisecond')
                      order by w.id
                        for update skip locked);
+    v_packs := array(select k.id
+                       from unnest(v_dead) d (id)
+                      cross join lateral (
+                        select k.id
+                          from {schema}.pack k
+                         where k.shard = p_shard and k.worker_id = d.id
+                         order by k.claimed_at
+                           for update skip locked) k);
+    if v_packs <> '{}' then
+      perform {schema}.unpack_v1(p_shard, v_packs);
+    end if;
     update {schema}.worker w
        set ended_at = v_now,
            held_at_end = (select count(*)
@@ -230,6 +277,11 @@ begin
                                    where l.shard = p_shard and l.worker_id = w.id and l.began_at is not null
                                    order by l.claimed_at
                                   offset 0) l)
+                         + (select coalesce(sum(cardinality(k.run_ids)), 0)
+                              from (select k.run_ids from {schema}.pack k
+                                     where k.shard = p_shard and k.worker_id = w.id and k.began_at is not null
+                                     order by k.claimed_at
+                                    offset 0) k)
      where w.id = any (v_dead) and w.ended_at is null;
     get diagnostics v_ended = row_count;
 
@@ -258,6 +310,10 @@ begin
        and not exists (select 1 from {schema}.lease l
                         where l.shard = p_shard and l.worker_id = w.id
                         order by l.claimed_at
+                       offset 0)
+       and not exists (select 1 from {schema}.pack k
+                        where k.shard = p_shard and k.worker_id = w.id
+                        order by k.claimed_at
                        offset 0);
   end if;
 

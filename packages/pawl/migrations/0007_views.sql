@@ -3,20 +3,21 @@
 create view {schema}.runs as
 select r.id, r.workflow, r.version, r.queue, r.priority,
        case when e.status is not null then e.status
-            when l.run_id is not null then 'running'
+            when l.run_id is not null or k.worker_id is not null then 'running'
             when y.run_id is not null or k.ready_at is not null or p.reason = 'delayed' then 'pending'
             when p.reason in ('waiting', 'retry') then 'waiting'
             else p.reason end as status,
        r.key, r.tags, r.parent_id, coalesce(r.root_id, r.id) as root_id, r.depth, r.forked_from,
        coalesce(r.first_id, r.id) as first_id, r.continued_as,
-       coalesce(l.epoch, y.epoch, k.zero, p.epoch, s.epoch, e.epoch, 1) as epoch,
+       coalesce(l.epoch, y.epoch, k.epoch, p.epoch, s.epoch, e.epoch, 1) as epoch,
        coalesce(l.last_seq, y.last_seq, k.zero, p.last_seq) as last_seq,
        coalesce(l.attempt, y.attempt, k.zero + 1, p.attempt, s.attempt, e.attempt) as attempt,
        coalesce(l.failures, y.failures, k.zero, p.failures)::smallint as failures,
        coalesce(l.crashes, y.crashes, k.zero, p.crashes)::smallint as crashes,
-       l.worker_id, w.host, w.pid, l.claimed_at, l.began_at, p.reason::text as park_reason, p.due_at, p.wants,
+       coalesce(l.worker_id, k.worker_id) as worker_id, w.host, w.pid, coalesce(l.claimed_at, k.claimed_at) as claimed_at,
+       coalesce(l.began_at, k.began_at) as began_at, p.reason::text as park_reason, p.due_at, p.wants,
        r.created_at, r.start_at, r.expires_at, r.deadline_at,
-       coalesce(e.ended_at, l.claimed_at, y.ready_at, k.ready_at, p.parked_at) as moved_at,
+       coalesce(e.ended_at, l.claimed_at, y.ready_at, k.claimed_at, k.ready_at, p.parked_at) as moved_at,
        e.ended_at, e.ended_at - r.created_at as duration,
        s.error ->> 'code' as error_code, s.error ->> 'message' as error_message,
        r.input, r.input_notes, case when e.status = 'completed' then e.data end as output,
@@ -41,8 +42,8 @@ select r.id, r.workflow, r.version, r.queue, r.priority,
      where e.status is null and y.shard = r.shard and y.run_id = r.id
     offset 0) y on true
   left join lateral (
-    select k.ready_at, 0 as zero
-      from (select k.ready_at, k.run_ids
+    select k.ready_at, k.worker_id, k.claimed_at, k.began_at, (k.worker_id is not null)::integer as epoch, 0 as zero
+      from (select k.ready_at, k.run_ids, k.worker_id, k.claimed_at, k.began_at
               from {schema}.pack k
              where e.status is null and k.shard = r.shard and k.id = r.pack_id
             offset 0) k
@@ -58,7 +59,7 @@ select r.id, r.workflow, r.version, r.queue, r.priority,
      where e.status is null and p.shard = r.shard and p.run_id = r.id
     offset 0) p on true
   left join lateral (
-    select w.host, w.pid from {schema}.worker w where w.id = l.worker_id offset 0) w on true;
+    select w.host, w.pid from {schema}.worker w where w.id = coalesce(l.worker_id, k.worker_id) offset 0) w on true;
 
 -- The runs that have not ended, by the rooms alone: those that have ended cost nothing, however many there are. What the room
 -- does not say is looked up where it is asked for. Index: parked_reason by park_reason, parked_due by shard and due_at.
@@ -67,8 +68,9 @@ select y.run_id as run_id, y.workflow::text as workflow, y.version as version, y
        null::text as park_reason, y.ready_at as moved_at, null::timestamptz as due_at, null::uuid as worker_id, y.shard as shard
   from {schema}.ready y
  union all
-select u.run_id as run_id, k.workflow::text as workflow, k.version as version, k.queue::text as queue, 'pending'::text as status,
-       null::text as park_reason, k.ready_at as moved_at, null::timestamptz as due_at, null::uuid as worker_id, k.shard as shard
+select u.run_id as run_id, k.workflow::text as workflow, k.version as version, k.queue::text as queue,
+       case when k.worker_id is null then 'pending' else 'running' end as status, null::text as park_reason,
+       coalesce(k.claimed_at, k.ready_at) as moved_at, null::timestamptz as due_at, k.worker_id as worker_id, k.shard as shard
   from {schema}.pack k
  cross join unnest(k.run_ids) u (run_id)
  union all
@@ -257,7 +259,15 @@ select l.run_id as run_id, null::integer as seq, l.began_at as at, 'a worker beg
        'execution_began'::text as kind, null::text as name, l.attempt as attempt, l.worker_id as worker_id, null::json as data,
        null::json as notes, l.shard as shard
   from {schema}.lease l
- where l.began_at is not null;
+ where l.began_at is not null
+ union all
+select r.id as run_id, null::integer as seq, k.began_at as at, 'a worker began to execute it'::text as what,
+       'execution_began'::text as kind, null::text as name, 1 as attempt, k.worker_id as worker_id, null::json as data,
+       null::json as notes, r.shard as shard
+  from {schema}.run r
+ cross join lateral (
+   select k.run_ids, k.worker_id, k.began_at from {schema}.pack k where k.shard = r.shard and k.id = r.pack_id offset 0) k
+ where r.id = any (k.run_ids) and k.began_at is not null;
 
 -- Every timer that was set: sleeps, and timeouts of waits. The fact that answers one most often follows soon.
 create view {schema}.timers as
@@ -339,7 +349,7 @@ select s.run_id, r.workflow, r.version, r.queue, r.key, r.tags, s.error_code, s.
     select w.host, w.pid from {schema}.worker w where w.id = e.worker_id offset 0) w on true
  where s.status = 'failed';
 
--- Who is there, and how they fare. Index: worker_pkey, lease_worker, worker_sample_pkey.
+-- Who is there, and how they fare. Index: worker_pkey, lease_worker, pack_worker, worker_sample_pkey.
 create view {schema}.workers as
 select w.id, w.host, w.pid, w.queues, w.workflows, w.concurrency, w.started_at, w.heard_at,
        w.heard_at + w.lease_ms * interval '1 millisecond' as expires_at, w.ended_at,
@@ -347,7 +357,8 @@ select w.id, w.host, w.pid, w.queues, w.workflows, w.concurrency, w.started_at, 
        l.held, s.at as sample_at, s.memory_bytes, s.cpu_ratio, s.lag_ms, w.long_steps, w.settings
   from {schema}.worker w
  cross join lateral (
-   select count(*) as held from {schema}.lease l where l.worker_id = w.id) l
+   select (select count(*) from {schema}.lease l where l.worker_id = w.id)
+          + (select coalesce(sum(cardinality(k.run_ids)), 0) from {schema}.pack k where k.worker_id = w.id) as held) l
   left join lateral (
     select s.at, s.memory_bytes, s.cpu_ratio, s.lag_ms
       from {schema}.worker_sample s
@@ -405,6 +416,7 @@ as $$
 declare
   v_now timestamptz := {clock};
   v_run {schema}.run;
+  v_pack {schema}.pack;
   v_ready {schema}.ready;
   v_lease {schema}.lease;
   v_parked {schema}.parked;
@@ -418,8 +430,16 @@ begin
     return null;
   end if;
 
-  select l.* into v_lease from {schema}.lease l where l.run_id = v_run.id and l.shard = v_run.shard;
-  if found then
+  select k.id, k.ready_at, k.worker_id, k.claimed_at into v_pack.id, v_pack.ready_at, v_pack.worker_id, v_pack.claimed_at
+    from {schema}.pack k
+   where k.id = v_run.pack_id and k.shard = v_run.shard and v_run.id = any (k.run_ids);
+  select l.worker_id, l.claimed_at into v_lease.worker_id, v_lease.claimed_at
+    from {schema}.lease l where l.run_id = v_run.id and l.shard = v_run.shard;
+  if not found then
+    v_lease.worker_id := v_pack.worker_id;
+    v_lease.claimed_at := v_pack.claimed_at;
+  end if;
+  if v_lease.worker_id is not null then
     select w.* into v_worker from {schema}.worker w where w.id = v_lease.worker_id;
     if v_worker.ended_at is not null or v_worker.heard_at <= v_now - v_worker.lease_ms * interval '1 millisecond' then
       return format('another worker to take it over: worker %s on host %s (pid %s) was last heard of at %s',
@@ -436,12 +456,11 @@ begin
 
   v_able := format('for %s@%s on queue "%s"', v_run.workflow, v_run.version, v_run.queue);
   select y.* into v_ready from {schema}.ready y where y.run_id = v_run.id and y.shard = v_run.shard;
-  if not found then
-    select k.ready_at, false into v_ready.ready_at, v_ready.suspect
-      from {schema}.pack k
-     where k.id = v_run.pack_id and k.shard = v_run.shard and v_run.id = any (k.run_ids);
+  if v_pack.id is not null then
+    v_ready.ready_at := v_pack.ready_at;
+    v_ready.suspect := false;
   end if;
-  if found then
+  if v_ready.ready_at is not null then
     if exists (select 1 from {schema}.queue q where q.name = v_run.queue and q.paused_at is not null) then
       return format('a resume of queue "%s"', v_run.queue);
     end if;

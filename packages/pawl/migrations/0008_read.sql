@@ -169,9 +169,18 @@ begin
                      where s.shard = p_shard and s.status = p_status and s.run_id < v_before and s.run_id > v_after
                      order by s.status desc, s.run_id desc limit p_look);
   elsif p_status = 'running' then
-    v_look := array(select l.run_id from {schema}.lease l
-                     where l.shard = p_shard and l.run_id < v_before and l.run_id > v_after
-                     order by l.run_id desc limit p_look);
+    v_look := array(select m.run_id
+                      from ((select l.run_id from {schema}.lease l
+                              where l.shard = p_shard and l.run_id < v_before and l.run_id > v_after
+                              order by l.run_id desc limit p_look)
+                            union all
+                            select u.run_id
+                              from (select k.run_ids from {schema}.pack k
+                                     where k.shard = p_shard and k.worker_id is not null
+                                     order by k.worker_id, k.claimed_at offset 0) k
+                             cross join unnest(k.run_ids) u (run_id)
+                             where u.run_id < v_before and u.run_id > v_after) m
+                     order by m.run_id desc limit p_look);
   elsif p_status in ('paused', 'blocked') then
     v_look := array(select p.run_id from {schema}.parked p
                      where p.shard = p_shard and p.reason = p_status and p.reason <> 'waiting'
@@ -186,7 +195,7 @@ begin
     -- before the page does, or in one that ends within a second of it. What is older is for the next page.
     v_newest := {schema}.later_id_v1(v_before, 1001);
     v_floor := coalesce((select k.id from {schema}.pack k
-                          where k.shard = p_shard and k.id < v_before
+                          where k.shard = p_shard and k.id < v_before and k.worker_id is null
                           order by k.id desc offset p_look / 32 limit 1), v_after);
     v_look := array(select m.run_id
                       from ((select y.run_id from {schema}.ready y
@@ -196,6 +205,7 @@ begin
                             select u.run_id
                               from (select k.run_ids from {schema}.pack k
                                      where k.shard = p_shard and k.id < v_newest and k.id >= v_floor and k.run_ids[1] < v_before
+                                       and k.worker_id is null
                                      order by k.id desc) k
                              cross join unnest(k.run_ids) u (run_id)
                              where u.run_id < v_before and u.run_id > v_after and u.run_id >= v_floor
@@ -282,7 +292,12 @@ declare
   v_ready bigint := (select count(*) from (select 1 from {schema}.ready y where y.shard = p_shard limit p_most) y);
   v_packs bigint := (select count(*) from (select 1 from {schema}.pack k where k.shard = p_shard limit p_most) k);
   v_packed bigint := (select coalesce(sum(cardinality(k.run_ids)), 0)
-                        from (select k.run_ids from {schema}.pack k where k.shard = p_shard limit p_most) k);
+                        from (select k.run_ids, k.worker_id from {schema}.pack k where k.shard = p_shard limit p_most) k
+                       where k.worker_id is null);
+  v_held_packed bigint := (select coalesce(sum(cardinality(k.run_ids)), 0)
+                             from (select k.run_ids from {schema}.pack k
+                                    where k.shard = p_shard and k.worker_id is not null
+                                    order by k.worker_id, k.claimed_at limit p_most) k);
   v_held bigint := (select count(*) from (select 1 from {schema}.lease l where l.shard = p_shard limit p_most) l);
   v_parked bigint := (select count(*) from (select 1 from {schema}.parked p where p.shard = p_shard limit p_most) p);
   v_delayed bigint := (select count(*) from (select 1 from {schema}.parked p
@@ -306,11 +321,11 @@ begin
   return query
   select c.status, c.n, c.is_exact
     from (values ('pending', v_ready + v_packed + v_delayed, v_ready < p_most and v_packs < p_most and v_delayed < p_most),
-                 ('running', v_held, v_held < p_most),
+                 ('running', v_held + v_held_packed, v_held < p_most and v_held_packed < p_most),
                  ('waiting', greatest(v_parked - v_delayed - v_paused - v_blocked, 0), v_parked < p_most),
                  ('paused', v_paused, v_paused < p_most),
                  ('blocked', v_blocked, v_blocked < p_most),
-                 ('completed', greatest(v_all - v_ready - v_packed - v_held - v_parked - v_stopped, 0), v_exact)) c (status, n, is_exact);
+                 ('completed', greatest(v_all - v_ready - v_packed - v_held_packed - v_held - v_parked - v_stopped, 0), v_exact)) c (status, n, is_exact);
   return query
   select s.status, s.n, s.n < p_most
     from unnest('{failed,cancelled,timed_out,expired}'::text[]) k (status)
@@ -367,6 +382,7 @@ begin
   ), packed_lane as (
     (select k.queue, k.workflow, k.version, k.priority, k.ready_at
        from {schema}.pack k
+      where k.worker_id is null
       order by k.queue, k.workflow, k.version, k.priority, k.ready_at
       limit 1)
     union all
@@ -375,7 +391,7 @@ begin
      cross join lateral (
        select k.queue, k.workflow, k.version, k.priority, k.ready_at
          from {schema}.pack k
-        where (k.queue, k.workflow, k.version, k.priority) > (l.queue, l.workflow, l.version, l.priority)
+        where (k.queue, k.workflow, k.version, k.priority) > (l.queue, l.workflow, l.version, l.priority) and k.worker_id is null
         order by k.queue, k.workflow, k.version, k.priority, k.ready_at
         limit 1) n
   ), kind as (
@@ -391,6 +407,7 @@ begin
      select count(*) + (select coalesce(sum(cardinality(s.run_ids)), 0)
                           from (select s.run_ids from {schema}.pack s
                                  where s.shard = p_shard and s.queue = k.queue and s.workflow = k.workflow and s.version = k.version
+                                   and s.worker_id is null
                                  limit p_most) s) as n
        from (select 1 from {schema}.ready y
               where y.shard = p_shard and y.queue = k.queue and y.workflow = k.workflow and y.version = k.version

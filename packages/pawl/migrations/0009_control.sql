@@ -4,7 +4,7 @@
 
 -- Ends a run at once, without its code. Its holder, if it has one, finds its lease gone.
 -- Answers 'terminated', 'ended' or 'missing'. Fails with 40001 if it must be tried again.
--- Locks: run rows of the run, its parent and its live children, in id order; then their leases, in id order; then its room.
+-- Locks: run rows of the run, its parent and its live children, in id order; then its pack; then their leases, in id order; then its room.
 -- Index: run_pkey, run_parent, the rooms' primary keys, event_pkey.
 create function {schema}.terminate_run_v1(p_shard smallint, p_run uuid, p_data text, p_notes text)
 returns text
@@ -39,11 +39,11 @@ begin
   if v_status is not null then
     return 'ended';
   end if;
-  -- All that are needed, together: a holder of several locks them in id order, too.
+  -- All leases that are needed, together, and packs before them: a holder of several locks them so, too.
+  perform {schema}.unpack_runs_v1(p_shard, array[p_run]);
   v_leased := array(select l.run_id from {schema}.lease l
                      where l.shard = p_shard and l.run_id = any (v_locked)
                      order by l.run_id for update);
-  perform {schema}.unpack_runs_v1(p_shard, array[p_run]);
   delete from {schema}.parked p where p.shard = p_shard and p.run_id = p_run returning p.epoch, p.attempt into v_epoch, v_attempt;
   for i in 1 .. 3 loop
     exit when v_epoch is not null;

@@ -3,7 +3,7 @@
 -- The first statement of such a transaction. Marks it, so that record_in_transaction knows it again: a function that ends the
 -- transaction by itself would have its record committed apart from what it wrote. Answers 'open', or 'lost' for a run that is
 -- not held so. p_idle: how long the session may idle between the function's own statements, unless it may less already.
--- Locks: nothing. Index: lease_pkey.
+-- Locks: nothing. Index: lease_pkey, run_pkey, pack_pkey.
 create function {schema}.open_transaction_v1(
   p_token text, p_shard smallint, p_worker uuid, p_run uuid, p_epoch integer, p_idle interval)
 returns text
@@ -18,6 +18,7 @@ begin
   return case when exists (select 1 from {schema}.lease l
                             where l.shard = p_shard and l.run_id = p_run and l.epoch = p_epoch
                               and (l.worker_id = p_worker) is true)
+                or p_epoch = 1 and {schema}.packs_of_v1(p_shard, array[p_run], p_worker) <> '{}'
               then 'open' else 'lost' end;
 end
 $$;

@@ -122,8 +122,14 @@ create table pawl.pack (
   queue           text collate "C" not null,
   workflow        text collate "C" not null,
   run_ids         pawl.packed_runs not null,
-  constraint pack_pkey PRIMARY KEY (id, shard)
-) with (fillfactor=60, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=500);
+  inputs          text,
+  worker_id       uuid,
+  claimed_at      timestamp with time zone,
+  began_at        timestamp with time zone,
+  crash_limit     smallint,
+  constraint pack_pkey PRIMARY KEY (id, shard),
+  constraint pack_held CHECK ((((worker_id IS NULL) = (claimed_at IS NULL)) AND ((worker_id IS NULL) = (crash_limit IS NULL))))
+) with (fillfactor=60, toast_tuple_target=8160, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=500);
 
 create table pawl.parked (
   run_id          uuid not null,
@@ -513,7 +519,9 @@ CREATE INDEX inbox_unread ON pawl.inbox USING btree (run_id, topic) WHERE (taken
 
 CREATE INDEX lease_worker ON pawl.lease USING btree (worker_id, claimed_at);
 
-CREATE INDEX pack_claim ON pawl.pack USING btree (queue, workflow, version, priority, ready_at, uuid_send(id));
+CREATE INDEX pack_claim ON pawl.pack USING btree (queue, workflow, version, priority, ready_at, uuid_send(id)) WHERE (worker_id IS NULL);
+
+CREATE INDEX pack_worker ON pawl.pack USING btree (worker_id, claimed_at) WHERE (worker_id IS NOT NULL);
 
 CREATE INDEX parked_due ON pawl.parked USING btree (shard, due_at) WHERE (due_at IS NOT NULL);
 
@@ -743,11 +751,14 @@ UNION ALL
     k.workflow,
     k.version,
     k.queue,
-    'pending'::text AS status,
+        CASE
+            WHEN (k.worker_id IS NULL) THEN 'pending'::text
+            ELSE 'running'::text
+        END AS status,
     NULL::text AS park_reason,
-    k.ready_at AS moved_at,
+    COALESCE(k.claimed_at, k.ready_at) AS moved_at,
     NULL::timestamp with time zone AS due_at,
-    NULL::uuid AS worker_id,
+    k.worker_id,
     k.shard
    FROM (pawl.pack k
      CROSS JOIN LATERAL unnest((k.run_ids)::uuid[]) u(run_id))
@@ -903,7 +914,7 @@ create view pawl.runs as
     r.priority,
         CASE
             WHEN (e.status IS NOT NULL) THEN e.status
-            WHEN (l.run_id IS NOT NULL) THEN 'running'::text
+            WHEN ((l.run_id IS NOT NULL) OR (k.worker_id IS NOT NULL)) THEN 'running'::text
             WHEN ((y.run_id IS NOT NULL) OR (k.ready_at IS NOT NULL) OR ((p.reason)::text = 'delayed'::text)) THEN 'pending'::text
             WHEN ((p.reason)::text = ANY (ARRAY['waiting'::text, 'retry'::text])) THEN 'waiting'::text
             ELSE (p.reason)::text
@@ -916,16 +927,16 @@ create view pawl.runs as
     r.forked_from,
     COALESCE(r.first_id, r.id) AS first_id,
     r.continued_as,
-    COALESCE(l.epoch, y.epoch, k.zero, p.epoch, s.epoch, e.epoch, 1) AS epoch,
+    COALESCE(l.epoch, y.epoch, k.epoch, p.epoch, s.epoch, e.epoch, 1) AS epoch,
     COALESCE(l.last_seq, y.last_seq, k.zero, p.last_seq) AS last_seq,
     COALESCE(l.attempt, y.attempt, (k.zero + 1), p.attempt, s.attempt, e.attempt) AS attempt,
     (COALESCE((l.failures)::integer, (y.failures)::integer, k.zero, (p.failures)::integer))::smallint AS failures,
     (COALESCE((l.crashes)::integer, (y.crashes)::integer, k.zero, (p.crashes)::integer))::smallint AS crashes,
-    l.worker_id,
+    COALESCE(l.worker_id, k.worker_id) AS worker_id,
     w.host,
     w.pid,
-    l.claimed_at,
-    l.began_at,
+    COALESCE(l.claimed_at, k.claimed_at) AS claimed_at,
+    COALESCE(l.began_at, k.began_at) AS began_at,
     (p.reason)::text AS park_reason,
     p.due_at,
     p.wants,
@@ -933,7 +944,7 @@ create view pawl.runs as
     r.start_at,
     r.expires_at,
     r.deadline_at,
-    COALESCE(e.ended_at, l.claimed_at, y.ready_at, k.ready_at, p.parked_at) AS moved_at,
+    COALESCE(e.ended_at, l.claimed_at, y.ready_at, k.claimed_at, k.ready_at, p.parked_at) AS moved_at,
     e.ended_at,
     (e.ended_at - r.created_at) AS duration,
     (s.error ->> 'code'::text) AS error_code,
@@ -988,9 +999,16 @@ create view pawl.runs as
           WHERE ((e.status IS NULL) AND (y_1.shard = r.shard) AND (y_1.run_id = r.id))
          OFFSET 0) y ON (true))
      LEFT JOIN LATERAL ( SELECT k_1.ready_at,
+            k_1.worker_id,
+            k_1.claimed_at,
+            k_1.began_at,
+            ((k_1.worker_id IS NOT NULL))::integer AS epoch,
             0 AS zero
            FROM ( SELECT k_2.ready_at,
-                    k_2.run_ids
+                    k_2.run_ids,
+                    k_2.worker_id,
+                    k_2.claimed_at,
+                    k_2.began_at
                    FROM pawl.pack k_2
                   WHERE ((e.status IS NULL) AND (k_2.shard = r.shard) AND (k_2.id = r.pack_id))
                  OFFSET 0) k_1
@@ -1023,7 +1041,7 @@ create view pawl.runs as
      LEFT JOIN LATERAL ( SELECT w_1.host,
             w_1.pid
            FROM pawl.worker w_1
-          WHERE (w_1.id = l.worker_id)
+          WHERE (w_1.id = COALESCE(l.worker_id, k.worker_id))
          OFFSET 0) w ON (true));
 
 create view pawl.steps as
@@ -1157,7 +1175,27 @@ UNION ALL
     NULL::json AS notes,
     l.shard
    FROM pawl.lease l
-  WHERE (l.began_at IS NOT NULL);
+  WHERE (l.began_at IS NOT NULL)
+UNION ALL
+ SELECT r.id AS run_id,
+    NULL::integer AS seq,
+    k.began_at AS at,
+    'a worker began to execute it'::text AS what,
+    'execution_began'::text AS kind,
+    NULL::text AS name,
+    1 AS attempt,
+    k.worker_id,
+    NULL::json AS data,
+    NULL::json AS notes,
+    r.shard
+   FROM (pawl.run r
+     CROSS JOIN LATERAL ( SELECT k_1.run_ids,
+            k_1.worker_id,
+            k_1.began_at
+           FROM pawl.pack k_1
+          WHERE ((k_1.shard = r.shard) AND (k_1.id = r.pack_id))
+         OFFSET 0) k)
+  WHERE ((r.id = ANY ((k.run_ids)::uuid[])) AND (k.began_at IS NOT NULL));
 
 create view pawl.timers as
  SELECT e.run_id,
@@ -1276,9 +1314,11 @@ create view pawl.workers as
     w.long_steps,
     w.settings
    FROM ((pawl.worker w
-     CROSS JOIN LATERAL ( SELECT count(*) AS held
-           FROM pawl.lease l_1
-          WHERE (l_1.worker_id = w.id)) l)
+     CROSS JOIN LATERAL ( SELECT (( SELECT count(*) AS count
+                   FROM pawl.lease l_1
+                  WHERE (l_1.worker_id = w.id)) + ( SELECT COALESCE(sum(cardinality((k.run_ids)::uuid[])), (0)::bigint) AS "coalesce"
+                   FROM pawl.pack k
+                  WHERE (k.worker_id = w.id))) AS held) l)
      LEFT JOIN LATERAL ( SELECT s_1.at,
             s_1.memory_bytes,
             s_1.cpu_ratio,
@@ -1383,6 +1423,7 @@ begin
   ), packed_lane as (
     (select k.queue, k.workflow, k.version, k.priority, k.ready_at
        from "pawl".pack k
+      where k.worker_id is null
       order by k.queue, k.workflow, k.version, k.priority, k.ready_at
       limit 1)
     union all
@@ -1391,7 +1432,7 @@ begin
      cross join lateral (
        select k.queue, k.workflow, k.version, k.priority, k.ready_at
          from "pawl".pack k
-        where (k.queue, k.workflow, k.version, k.priority) > (l.queue, l.workflow, l.version, l.priority)
+        where (k.queue, k.workflow, k.version, k.priority) > (l.queue, l.workflow, l.version, l.priority) and k.worker_id is null
         order by k.queue, k.workflow, k.version, k.priority, k.ready_at
         limit 1) n
   ), kind as (
@@ -1407,6 +1448,7 @@ begin
      select count(*) + (select coalesce(sum(cardinality(s.run_ids)), 0)
                           from (select s.run_ids from "pawl".pack s
                                  where s.shard = p_shard and s.queue = k.queue and s.workflow = k.workflow and s.version = k.version
+                                   and s.worker_id is null
                                  limit p_most) s) as n
        from (select 1 from "pawl".ready y
               where y.shard = p_shard and y.queue = k.queue and y.workflow = k.workflow and y.version = k.version
@@ -1703,9 +1745,13 @@ declare
   v_before "pawl".place;
   v_ready "pawl".place;
   v_lane integer;
-  v_taken uuid[];
+  v_began_at timestamptz;
+  v_held uuid[];
+  v_cut uuid[];
+  v_read uuid[];
   v_count integer;
   v_missed boolean := false;
+  v_has_left boolean := false;
   v_bytes bigint := 0;
 begin
   v_from := array(
@@ -1729,6 +1775,7 @@ begin
                  select k.priority, k.ready_at, k.id
                    from "pawl".pack k
                   where k.shard = p_shard and k.queue = l.queue and k.workflow = l.workflow and k.version = l.version
+                    and k.worker_id is null
                     and (k.priority, k.ready_at, uuid_send(k.id)) > (l.priority, l.ready_at, uuid_send(l.run_id))
                   order by k.priority, k.ready_at, uuid_send(k.id)
                   limit 1) k
@@ -1783,38 +1830,50 @@ begin
 
     if v_packs[1] < v_ready then
       v_lane := v_pack_lanes[1];
-      v_taken := "pawl".take_packed_v1(p_shard, p_queues[v_lane], p_workflows[v_lane], p_versions[v_lane], v_passed[v_lane],
-                                         least(v_ready, v_packs[2]), v_left);
-      v_count := cardinality(v_taken);
+      v_began_at := case when p_begin and p_crash_limits[v_lane] > 0 then v_now end;
+      select t.packs, t.cut, t.taken, t.has_left into v_held, v_cut, v_count, v_has_left
+        from "pawl".take_packed_v1(p_shard, p_queues[v_lane], p_workflows[v_lane], p_versions[v_lane], v_passed[v_lane],
+                                     least(v_ready, v_packs[2]), v_left, p_worker, v_now, v_began_at, p_crash_limits[v_lane]) t;
       if v_count = 0 then
         v_passed[v_lane] := least(v_ready, v_packs[2]);
         v_missed := true;
         continue;
       end if;
-      -- They are plain, and told in one row for all that were put into packs together.
+      -- They are plain, and told in one row for all of a pack.
       return query
-      with held as (
-        insert into "pawl".lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
-                                    crashes, suspicion, crash_limit, told)
-        select p_shard, t, p_worker, v_now, case when p_begin and p_crash_limits[v_lane] > 0 then v_now end, 1, 0, 1, 0, 0, 0,
-               p_crash_limits[v_lane], false
-          from unnest(v_taken) t
-      ), claimed as materialized (
-        select r.id, r.input, r.input_notes, r.created_at, r.priority,
-               v_bytes + sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
-                           over (rows unbounded preceding) > 8000000 as left_out
-          from "pawl".run r
-         where r.shard = p_shard and r.id = any (v_taken)
-      )
-      select null::uuid, v_lane, floor(round(date_part('epoch', r.created_at) * 1e6) / 1e3), null, null, null::integer, null::integer,
+      select null::uuid, v_lane, floor(round(date_part('epoch', k.ready_at) * 1e6) / 1e3), null, null, null::integer, null::integer,
              null::boolean, null::float8,
-             json_build_object('priority', r.priority, 'ids', json_agg(r.id),
-                               'inputs', json_agg(case when not r.left_out then r.input::text end),
-                               'notes', case when count(r.input_notes::text) > 0
-                                             then json_agg(case when not r.left_out then r.input_notes::text end) end,
-                               'leftOut', json_agg(r.id) filter (where r.left_out))::text
-        from claimed r
-       group by r.created_at, r.priority;
+             format('{"pack":"%s","priority":%s,"ids":["%s"],"inputs":%s}', k.id, k.priority, array_to_string(k.run_ids, '","'), k.inputs)
+        from "pawl".pack k
+       where k.shard = p_shard and k.id = any (v_held) and k.inputs is not null;
+      v_read := v_cut || array(select u
+                                 from (select k.run_ids from "pawl".pack k
+                                        where k.shard = p_shard and k.id = any (v_held) and k.inputs is null) k
+                                cross join unnest(k.run_ids) u);
+      if v_read <> '{}' then
+        return query
+        with held as (
+          insert into "pawl".lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
+                                      crashes, suspicion, crash_limit, told)
+          select p_shard, t, p_worker, v_now, v_began_at, 1, 0, 1, 0, 0, 0, p_crash_limits[v_lane], false
+            from unnest(v_cut) t
+        ), claimed as materialized (
+          select r.id, r.input, r.input_notes, r.created_at, r.priority, case when r.id <> all (v_cut) then r.pack_id end as pack_id,
+                 v_bytes + sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
+                             over (rows unbounded preceding) > 8000000 as left_out
+            from "pawl".run r
+           where r.shard = p_shard and r.id = any (v_read)
+        )
+        select null::uuid, v_lane, floor(round(date_part('epoch', r.created_at) * 1e6) / 1e3), null, null, null::integer, null::integer,
+               null::boolean, null::float8,
+               json_build_object('pack', r.pack_id, 'priority', r.priority, 'ids', json_agg(r.id),
+                                 'inputs', json_agg(case when not r.left_out then r.input::text end),
+                                 'notes', case when count(r.input_notes::text) > 0
+                                               then json_agg(case when not r.left_out then r.input_notes::text end) end,
+                                 'leftOut', json_agg(r.id) filter (where r.left_out))::text
+          from claimed r
+         group by r.pack_id, r.created_at, r.priority;
+      end if;
     else
       v_before := coalesce(v_packs[1], v_end);
       if cardinality(v_lanes) = 1 then
@@ -1902,13 +1961,18 @@ begin
       end if;
     end if;
     v_left := v_left - v_count;
-    exit when v_left = 0 or v_packs is null;
+    exit when v_left = 0 or v_packs is null or v_has_left;
     v_bytes := (
       select coalesce(sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0)), 0)
         from "pawl".run r
        where r.shard = p_shard
-         and r.id = any (array(select l.run_id from "pawl".lease l
-                                where l.worker_id = p_worker and l.claimed_at = v_now and l.shard = p_shard)));
+         and r.id = any (array((select l.run_id from "pawl".lease l
+                                 where l.worker_id = p_worker and l.claimed_at = v_now and l.shard = p_shard)
+                               union all
+                                select u
+                                  from (select k.run_ids from "pawl".pack k
+                                         where k.worker_id = p_worker and k.claimed_at = v_now and k.shard = p_shard) k
+                                 cross join unnest(k.run_ids) u)));
   end loop;
 
   -- A suspect just taken does not wait.
@@ -1928,7 +1992,7 @@ begin
 
   run_id := null;
   told := v_suspects_waiting;
-  epoch := case when v_missed and v_left > 0 then 1 end;
+  epoch := case when v_has_left then 2 when v_missed and v_left > 0 then 1 end;
   created_ms := floor(extract(epoch from v_now) * 1000);
   ready_ms := "pawl".server_v1();
   return next;
@@ -2051,7 +2115,12 @@ declare
   v_ready bigint := (select count(*) from (select 1 from "pawl".ready y where y.shard = p_shard limit p_most) y);
   v_packs bigint := (select count(*) from (select 1 from "pawl".pack k where k.shard = p_shard limit p_most) k);
   v_packed bigint := (select coalesce(sum(cardinality(k.run_ids)), 0)
-                        from (select k.run_ids from "pawl".pack k where k.shard = p_shard limit p_most) k);
+                        from (select k.run_ids, k.worker_id from "pawl".pack k where k.shard = p_shard limit p_most) k
+                       where k.worker_id is null);
+  v_held_packed bigint := (select coalesce(sum(cardinality(k.run_ids)), 0)
+                             from (select k.run_ids from "pawl".pack k
+                                    where k.shard = p_shard and k.worker_id is not null
+                                    order by k.worker_id, k.claimed_at limit p_most) k);
   v_held bigint := (select count(*) from (select 1 from "pawl".lease l where l.shard = p_shard limit p_most) l);
   v_parked bigint := (select count(*) from (select 1 from "pawl".parked p where p.shard = p_shard limit p_most) p);
   v_delayed bigint := (select count(*) from (select 1 from "pawl".parked p
@@ -2075,11 +2144,11 @@ begin
   return query
   select c.status, c.n, c.is_exact
     from (values ('pending', v_ready + v_packed + v_delayed, v_ready < p_most and v_packs < p_most and v_delayed < p_most),
-                 ('running', v_held, v_held < p_most),
+                 ('running', v_held + v_held_packed, v_held < p_most and v_held_packed < p_most),
                  ('waiting', greatest(v_parked - v_delayed - v_paused - v_blocked, 0), v_parked < p_most),
                  ('paused', v_paused, v_paused < p_most),
                  ('blocked', v_blocked, v_blocked < p_most),
-                 ('completed', greatest(v_all - v_ready - v_packed - v_held - v_parked - v_stopped, 0), v_exact)) c (status, n, is_exact);
+                 ('completed', greatest(v_all - v_ready - v_packed - v_held_packed - v_held - v_parked - v_stopped, 0), v_exact)) c (status, n, is_exact);
   return query
   select s.status, s.n, s.n < p_most
     from unnest('{failed,cancelled,timed_out,expired}'::text[]) k (status)
@@ -2186,7 +2255,7 @@ begin
 end
 $function$;
 
-create function pawl.end_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_known integer[], p_servers double precision[], p_statuses text[], p_errors text[], p_error_notes text[], p_children json, p_written json, p_next json, p_parents uuid[], e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[], e_epochs integer[])
+create function pawl.end_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_known integer[], p_servers double precision[], p_packs uuid[], p_firsts integer[], p_lasts integer[], p_statuses text[], p_errors text[], p_error_notes text[], p_children json, p_written json, p_next json, p_parents uuid[], e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms double precision[], e_delay_ms double precision[], e_due_ms double precision[], e_data text[], e_notes text[], e_takes uuid[], e_epochs integer[])
  RETURNS TABLE(run_id uuid)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -2199,6 +2268,7 @@ AS $function$
 declare
   v_children uuid[];
   v_locked uuid[];
+  v_taken uuid[];
   v_gone uuid[];
   v_attempts integer[];
   v_lost uuid[];
@@ -2213,14 +2283,17 @@ begin
     perform 1 from (select 1 from "pawl".run r
                      where r.shard = p_shard and r.id = any (v_locked)
                      order by r.id for no key update) r;
-    if cardinality(v_locked) > cardinality(p_runs) then
-      perform 1 from (select 1 from "pawl".lease l
-                       where l.shard = p_shard and l.run_id = any (v_locked)
-                       order by l.run_id for update) l;
-    end if;
+  end if;
+  if p_packs is not null then
+    v_taken := "pawl".take_packs_v1(p_shard, p_worker, p_runs, p_epochs, p_servers, p_packs, p_firsts, p_lasts);
+  end if;
+  if cardinality(v_locked) > cardinality(p_runs) then
+    perform 1 from (select 1 from "pawl".lease l
+                     where l.shard = p_shard and l.run_id = any (v_locked)
+                     order by l.run_id for update) l;
   end if;
   select t.runs, t.attempts into v_gone, v_attempts
-    from "pawl".take_leases_v1(p_shard, p_worker, p_runs, p_epochs, p_known, p_servers) t;
+    from "pawl".take_leases_v1(p_shard, p_worker, p_runs, p_epochs, p_known, p_servers, v_taken) t;
   v_lost := "pawl".lost_runs_v1(p_runs, v_gone);
   v_now := clock_timestamp();
   -- An earlier write of this holder, its answer lost, may have added children while we waited for the lease.
@@ -2577,6 +2650,7 @@ AS $function$
 declare
   v_now timestamptz;
   v_known_to timestamptz := to_timestamp(p_claims_known_to_ms / 1000.0);
+  v_packs uuid[];
   v_unknown uuid[];
   v_lease_ms integer;
 begin
@@ -2590,7 +2664,9 @@ begin
   if p_lease_ms <= v_lease_ms
      or p_lease_ms > v_lease_ms
         and not exists (select 1 from "pawl".lease l
-                         where l.shard = p_shard and l.worker_id = p_worker order by l.claimed_at offset 0) then
+                         where l.shard = p_shard and l.worker_id = p_worker order by l.claimed_at offset 0)
+        and not exists (select 1 from "pawl".pack k
+                         where k.shard = p_shard and k.worker_id = p_worker order by k.claimed_at offset 0) then
     v_lease_ms := p_lease_ms;
   end if;
   update "pawl".worker w
@@ -2613,7 +2689,22 @@ begin
     end;
   end if;
 
-  -- Compared as sets: as a join it may cost the product of both.
+  -- Compared as sets: as a join it may cost the product of both. Packs with runs that it does not know get leases.
+  v_packs := array(select k.id from "pawl".pack k
+                    where k.shard = p_shard and k.worker_id = p_worker and k.claimed_at <= v_known_to
+                    order by k.claimed_at);
+  if v_packs <> '{}'
+     and exists (select u
+                   from (select k.run_ids from "pawl".pack k where k.shard = p_shard and k.id = any (v_packs)) k
+                  cross join unnest(k.run_ids) u
+                 except
+                 select k.run_id from unnest(p_runs, p_epochs) k (run_id, epoch) where k.epoch = 1) then
+    v_packs := array(select k.id from "pawl".pack k
+                      where k.shard = p_shard and k.id = any (v_packs) and (k.worker_id = p_worker) is true
+                      order by k.id
+                        for update skip locked);
+    perform "pawl".unpack_v1(p_shard, v_packs);
+  end if;
   v_unknown := array(
     select u.run_id
       from ((select l.run_id, l.epoch
@@ -2643,7 +2734,13 @@ begin
         from "pawl".lease l
        where l.shard = p_shard and l.run_id = k.run_id and l.epoch = k.epoch and (l.worker_id = p_worker) is true
       offset 0) l on true
-   where l.run_id is null or l.told;
+   where (l.run_id is null or l.told)
+     and (k.epoch = 1 and k.run_id in (select u
+                                         from (select k.run_ids from "pawl".pack k
+                                                where k.shard = p_shard and k.worker_id = p_worker
+                                                order by k.claimed_at
+                                               offset 0) k
+                                        cross join unnest(k.run_ids) u)) is not true;
   return query
   select null::uuid, 'alive'::text, floor(extract(epoch from v_now) * 1000)::float8, v_lease_ms::float8;
 end
@@ -2889,9 +2986,18 @@ begin
                      where s.shard = p_shard and s.status = p_status and s.run_id < v_before and s.run_id > v_after
                      order by s.status desc, s.run_id desc limit p_look);
   elsif p_status = 'running' then
-    v_look := array(select l.run_id from "pawl".lease l
-                     where l.shard = p_shard and l.run_id < v_before and l.run_id > v_after
-                     order by l.run_id desc limit p_look);
+    v_look := array(select m.run_id
+                      from ((select l.run_id from "pawl".lease l
+                              where l.shard = p_shard and l.run_id < v_before and l.run_id > v_after
+                              order by l.run_id desc limit p_look)
+                            union all
+                            select u.run_id
+                              from (select k.run_ids from "pawl".pack k
+                                     where k.shard = p_shard and k.worker_id is not null
+                                     order by k.worker_id, k.claimed_at offset 0) k
+                             cross join unnest(k.run_ids) u (run_id)
+                             where u.run_id < v_before and u.run_id > v_after) m
+                     order by m.run_id desc limit p_look);
   elsif p_status in ('paused', 'blocked') then
     v_look := array(select p.run_id from "pawl".parked p
                      where p.shard = p_shard and p.reason = p_status and p.reason <> 'waiting'
@@ -2906,7 +3012,7 @@ begin
     -- before the page does, or in one that ends within a second of it. What is older is for the next page.
     v_newest := "pawl".later_id_v1(v_before, 1001);
     v_floor := coalesce((select k.id from "pawl".pack k
-                          where k.shard = p_shard and k.id < v_before
+                          where k.shard = p_shard and k.id < v_before and k.worker_id is null
                           order by k.id desc offset p_look / 32 limit 1), v_after);
     v_look := array(select m.run_id
                       from ((select y.run_id from "pawl".ready y
@@ -2916,6 +3022,7 @@ begin
                             select u.run_id
                               from (select k.run_ids from "pawl".pack k
                                      where k.shard = p_shard and k.id < v_newest and k.id >= v_floor and k.run_ids[1] < v_before
+                                       and k.worker_id is null
                                      order by k.id desc) k
                              cross join unnest(k.run_ids) u (run_id)
                              where u.run_id < v_before and u.run_id > v_after and u.run_id >= v_floor
@@ -3151,6 +3258,22 @@ begin
            where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true
            order by l.run_id
              for update) l;
+  -- What is missing may be held in a pack, or may have been given its lease since this looked.
+  if v_held.runs is distinct from p_runs and (v_held.runs is null or not v_held.runs @> p_runs) then
+    perform "pawl".unpack_held_v1(p_shard, p_worker, p_runs, v_held.runs is not null);
+    if v_held.runs is not null then
+      perform 1 from "pawl".lease l
+        where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true
+          for update nowait;
+    end if;
+    select array_agg(l.run_id), array_agg(l.run_id) filter (where l.told), array_agg(l.epoch)
+      into v_held.runs, v_held.told, v_epochs
+      from (select l.run_id, l.epoch, l.told
+              from "pawl".lease l
+             where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true
+             order by l.run_id
+               for update) l;
+  end if;
   if v_held.runs = p_runs and v_epochs = p_epochs and (p_known is null or p_servers = array["pawl".server_v1()]) then
     return v_held;
   end if;
@@ -3294,6 +3417,7 @@ begin
   return case when exists (select 1 from "pawl".lease l
                             where l.shard = p_shard and l.run_id = p_run and l.epoch = p_epoch
                               and (l.worker_id = p_worker) is true)
+                or p_epoch = 1 and "pawl".packs_of_v1(p_shard, array[p_run], p_worker) <> '{}'
               then 'open' else 'lost' end;
 end
 $function$;
@@ -3307,6 +3431,22 @@ AS $function$
 begin
   return regexp_replace(
     regexp_replace(substring(p_name from '^((?:\\.|[^\\/])*)/'), '^((?:\\.|[^\\#])*)#[0-9]+$', '\1'), '\\(.)', '\1', 'g');
+end
+$function$;
+
+create function pawl.packs_of_v1(p_shard smallint, p_runs uuid[], p_worker uuid)
+ RETURNS uuid[]
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+begin
+  return array(
+    select distinct k.id
+      from "pawl".run r
+     cross join lateral (
+       select k.id, k.run_ids, k.worker_id from "pawl".pack k where k.shard = p_shard and k.id = r.pack_id offset 0) k
+     where r.shard = p_shard and r.id = any (p_runs) and r.pack_id is not null and r.id = any (k.run_ids)
+       and (p_worker is null or k.worker_id = p_worker));
 end
 $function$;
 
@@ -3561,9 +3701,11 @@ begin
   end if;
   -- Most often all are new, and named once. Those that were there are in a room, or have ended.
   if v_packed and v_new = v_count then
-    insert into "pawl".pack (shard, id, ready_at, priority, version, queue, workflow, run_ids)
-    select p_shard, n_ids[least(f + 63, v_count)], p_now, v_priority, v_version, v_queue, v_workflow, n_ids[f : f + 63]
-      from generate_series(1, v_count, 64) f;
+    insert into "pawl".pack (shard, id, ready_at, priority, version, queue, workflow, run_ids, inputs)
+    select p_shard, n_ids[least(f + 63, v_count)], p_now, v_priority, v_version, v_queue, v_workflow, n_ids[f : f + 63],
+           case when n_notes is null and octet_length(i.texts) <= 4096 then i.texts end
+      from generate_series(1, v_count, 64) f
+     cross join lateral (select coalesce(array_to_json(n_inputs[f : f + 63])::text, '[]') as texts offset 0) i;
     perform "pawl".hint_ready_v1(n_queues);
     return null;
   end if;
@@ -4397,10 +4539,20 @@ create function pawl.retire_worker_v1(p_shard smallint, p_worker uuid)
 AS $function$
 declare
   v_now timestamptz;
+  v_packs uuid[];
   v_runs uuid[];
 begin
   perform 1 from "pawl".worker w where w.id = p_worker for update;
   v_now := clock_timestamp();
+  v_packs := array(select k.id from "pawl".pack k
+                    where k.shard = p_shard and k.worker_id = p_worker
+                    order by k.claimed_at);
+  if v_packs <> '{}' then
+    perform 1 from (select 1 from "pawl".pack k
+                     where k.shard = p_shard and k.id = any (v_packs)
+                     order by k.id for update) k;
+    perform "pawl".unpack_v1(p_shard, v_packs);
+  end if;
   v_runs := array(select l.run_id from "pawl".lease l
                    where l.shard = p_shard and l.worker_id = p_worker
                    order by l.claimed_at);
@@ -4724,6 +4876,7 @@ AS $function$
 declare
   v_now timestamptz := clock_timestamp();
   v_dead uuid[];
+  v_packs uuid[];
   v_ended integer := 0;
   v_recovered integer := 0;
   v_failed integer := 0;
@@ -4745,6 +4898,17 @@ begin
                        and (w.ended_at is not null or w.heard_at <= v_now - w.lease_ms * interval '1 millisecond')
                      order by w.id
                        for update skip locked);
+    v_packs := array(select k.id
+                       from unnest(v_dead) d (id)
+                      cross join lateral (
+                        select k.id
+                          from "pawl".pack k
+                         where k.shard = p_shard and k.worker_id = d.id
+                         order by k.claimed_at
+                           for update skip locked) k);
+    if v_packs <> '{}' then
+      perform "pawl".unpack_v1(p_shard, v_packs);
+    end if;
     update "pawl".worker w
        set ended_at = v_now,
            held_at_end = (select count(*)
@@ -4752,6 +4916,11 @@ begin
                                    where l.shard = p_shard and l.worker_id = w.id and l.began_at is not null
                                    order by l.claimed_at
                                   offset 0) l)
+                         + (select coalesce(sum(cardinality(k.run_ids)), 0)
+                              from (select k.run_ids from "pawl".pack k
+                                     where k.shard = p_shard and k.worker_id = w.id and k.began_at is not null
+                                     order by k.claimed_at
+                                    offset 0) k)
      where w.id = any (v_dead) and w.ended_at is null;
     get diagnostics v_ended = row_count;
 
@@ -4780,6 +4949,10 @@ begin
        and not exists (select 1 from "pawl".lease l
                         where l.shard = p_shard and l.worker_id = w.id
                         order by l.claimed_at
+                       offset 0)
+       and not exists (select 1 from "pawl".pack k
+                        where k.shard = p_shard and k.worker_id = w.id
+                        order by k.claimed_at
                        offset 0);
   end if;
 
@@ -4837,13 +5010,18 @@ begin
 end
 $function$;
 
-create function pawl.take_leases_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_known integer[], p_servers double precision[], OUT runs uuid[], OUT attempts integer[])
+create function pawl.take_leases_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_known integer[], p_servers double precision[], p_taken uuid[], OUT runs uuid[], OUT attempts integer[])
  RETURNS record
  LANGUAGE plpgsql
 AS $function$
 declare
   v_held uuid[];
 begin
+  if cardinality(p_taken) = cardinality(p_runs) then
+    runs := p_taken;
+    attempts := array_fill(1, array[cardinality(p_taken)]);
+    return;
+  end if;
   -- Most have the first epoch, and so the same.
   if p_epochs[1] = all (p_epochs) and p_servers = array["pawl".server_v1()] then
     with gone as (
@@ -4852,32 +5030,43 @@ begin
       returning l.run_id, l.attempt
     )
     select array_agg(g.run_id), array_agg(g.attempt) into runs, attempts from gone g;
-    return;
   end if;
-  v_held := ("pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs, p_known, p_servers)).runs;
-  with gone as (
-    delete from "pawl".lease l where l.shard = p_shard and l.run_id = any (v_held) returning l.run_id, l.attempt
-  )
-  select array_agg(g.run_id), array_agg(g.attempt) into runs, attempts from gone g;
+  -- What is missing may be in packs.
+  if runs is null or cardinality(runs) + coalesce(cardinality(p_taken), 0) < cardinality(p_runs) then
+    v_held := ("pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs, p_known, p_servers)).runs;
+    with gone as (
+      delete from "pawl".lease l where l.shard = p_shard and l.run_id = any (v_held) returning l.run_id, l.attempt
+    )
+    select runs || array_agg(g.run_id), attempts || array_agg(g.attempt) into runs, attempts from gone g;
+  end if;
+  if p_taken is not null then
+    runs := runs || p_taken;
+    attempts := attempts || array_fill(1, array[cardinality(p_taken)]);
+  end if;
 end
 $function$;
 
-create function pawl.take_packed_v1(p_shard smallint, p_queue text, p_workflow text, p_version integer, p_after pawl.place, p_before pawl.place, p_limit integer)
- RETURNS uuid[]
+create function pawl.take_packed_v1(p_shard smallint, p_queue text, p_workflow text, p_version integer, p_after pawl.place, p_before pawl.place, p_limit integer, p_worker uuid, p_now timestamp with time zone, p_began_at timestamp with time zone, p_crash_limit smallint, OUT packs uuid[], OUT cut uuid[], OUT taken integer, OUT has_left boolean)
+ RETURNS record
  LANGUAGE plpgsql
 AS $function$
 declare
-  v_taken uuid[] := '{}';
   v_left integer := p_limit;
-  v_more uuid[];
+  v_packs uuid[];
+  v_whole integer;
+  v_cut uuid[];
   v_picked integer;
 begin
+  packs := '{}';
+  cut := '{}';
+  taken := 0;
+  has_left := false;
   -- As many packs as would do if they were full. Most are: those that an earlier claim has taken from are not.
   while v_left > 0 loop
     with picked as materialized (
       select k.ctid as place, k.run_ids, cardinality(k.run_ids) as size
         from "pawl".pack k
-       where k.shard = p_shard and k.queue = p_queue and k.workflow = p_workflow and k.version = p_version
+       where k.shard = p_shard and k.queue = p_queue and k.workflow = p_workflow and k.version = p_version and k.worker_id is null
          and (k.priority, k.ready_at, uuid_send(k.id)) > (p_after.priority, p_after.ready_at, uuid_send(p_after.run_id))
          and (k.priority, k.ready_at, uuid_send(k.id)) < (p_before.priority, p_before.ready_at, uuid_send(p_before.run_id))
        order by k.priority, k.ready_at, uuid_send(k.id)
@@ -4886,23 +5075,66 @@ begin
     ), summed as materialized (
       select p.place, p.run_ids, p.size, v_left + p.size - (sum(p.size) over (rows unbounded preceding))::integer as room
         from picked p
-    ), emptied as (
-      delete from "pawl".pack k using summed s where k.ctid = s.place and s.size <= s.room returning s.run_ids as taken
-    ), cut as (
-      update "pawl".pack k set run_ids = s.run_ids[s.room + 1 :] from summed s where k.ctid = s.place and s.size > s.room
+    ), held as (
+      update "pawl".pack k
+         set worker_id = p_worker, claimed_at = p_now, began_at = p_began_at, crash_limit = p_crash_limit
+        from summed s
+       where k.ctid = s.place and s.size <= s.room
+      returning k.id, s.size
+    ), parted as (
+      update "pawl".pack k set run_ids = s.run_ids[s.room + 1 :], inputs = null
+        from summed s
+       where k.ctid = s.place and s.size > s.room and p_limit - s.room < 128
       returning s.run_ids[: s.room] as taken
     )
     -- What somebody has cut since this statement began is locked as it is now, but not found to be cut: it is taken by the next one.
-    select (select array_agg(u) from (select e.taken from emptied e union all select c.taken from cut c) t cross join unnest(t.taken) u),
-           (select count(*) from picked)
-      into v_more, v_picked;
+    select h.packs, h.size, (select array_agg(u) from parted p cross join unnest(p.taken) u), s.picked, coalesce(s.has_left, false)
+      into v_packs, v_whole, v_cut, v_picked, has_left
+      from (select array_agg(h.id) as packs, coalesce(sum(h.size), 0) as size from held h) h
+     cross join (select count(*) as picked, bool_or(s.size > s.room and p_limit - s.room >= 128) as has_left from summed s) s;
     exit when v_picked = 0;
-    if v_more is not null then
-      v_taken := v_taken || v_more;
-      v_left := v_left - cardinality(v_more);
-    end if;
+    packs := packs || v_packs;
+    cut := cut || v_cut;
+    taken := taken + v_whole + coalesce(cardinality(v_cut), 0);
+    v_left := p_limit - taken;
+    exit when has_left;
   end loop;
-  return v_taken;
+end
+$function$;
+
+create function pawl.take_packs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_servers double precision[], p_packs uuid[], p_firsts integer[], p_lasts integer[])
+ RETURNS uuid[]
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_held uuid[];
+  v_gone uuid[];
+  v_places integer[];
+begin
+  v_held := array(select k.id from "pawl".pack k
+                   where k.shard = p_shard and k.id = any (p_packs) and (k.worker_id = p_worker) is true
+                   order by k.id for update);
+  if p_epochs[1] = 1 and p_epochs[1] = all (p_epochs) and p_servers = array["pawl".server_v1()] then
+    with gone as (
+      delete from "pawl".pack k
+       where k.shard = p_shard and k.id = any (v_held)
+         and exists (select 1
+                       from unnest(p_packs, p_firsts, p_lasts) i (id, first, last)
+                      where i.id = k.id and k.run_ids::uuid[] = p_runs[i.first : i.last])
+      returning k.id
+    )
+    select array_agg(g.id) into v_gone from gone g;
+    if v_gone @> p_packs and (select sum(i.last - i.first + 1) from unnest(p_firsts, p_lasts) i (first, last)) = cardinality(p_runs) then
+      return p_runs;
+    end if;
+  end if;
+  if cardinality(v_gone) < cardinality(v_held) or v_gone is null and v_held <> '{}' then
+    perform "pawl".unpack_v1(p_shard, array(select h from unnest(v_held) h where (h = any (v_gone)) is not true));
+  end if;
+  return (select array_agg(r order by i.first, r.place)
+            from unnest(p_packs, p_firsts, p_lasts) i (id, first, last)
+           cross join unnest(p_runs[i.first : i.last]) with ordinality r (r, place)
+           where i.id = any (v_gone));
 end
 $function$;
 
@@ -5097,11 +5329,11 @@ begin
   if v_status is not null then
     return 'ended';
   end if;
-  -- All that are needed, together: a holder of several locks them in id order, too.
+  -- All leases that are needed, together, and packs before them: a holder of several locks them so, too.
+  perform "pawl".unpack_runs_v1(p_shard, array[p_run]);
   v_leased := array(select l.run_id from "pawl".lease l
                      where l.shard = p_shard and l.run_id = any (v_locked)
                      order by l.run_id for update);
-  perform "pawl".unpack_runs_v1(p_shard, array[p_run]);
   delete from "pawl".parked p where p.shard = p_shard and p.run_id = p_run returning p.epoch, p.attempt into v_epoch, v_attempt;
   for i in 1 .. 3 loop
     exit when v_epoch is not null;
@@ -5136,18 +5368,36 @@ begin
 end
 $function$;
 
+create function pawl.unpack_held_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_is_locking boolean)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_packs uuid[] := "pawl".packs_of_v1(p_shard, p_runs, p_worker);
+begin
+  if v_packs = '{}' then
+    return false;
+  end if;
+  if p_is_locking then
+    perform 1 from (select 1 from "pawl".pack k
+                     where k.shard = p_shard and k.id = any (v_packs)
+                     order by k.id for update nowait) k;
+  else
+    perform 1 from (select 1 from "pawl".pack k
+                     where k.shard = p_shard and k.id = any (v_packs)
+                     order by k.id for update) k;
+  end if;
+  perform "pawl".unpack_v1(p_shard, v_packs);
+  return true;
+end
+$function$;
+
 create function pawl.unpack_runs_v1(p_shard smallint, p_runs uuid[])
  RETURNS void
  LANGUAGE plpgsql
 AS $function$
 declare
-  -- Nobody comes into a pack later: who is in none when looked at without a lock never will be.
-  v_packs uuid[] := array(
-    select distinct k.id
-      from "pawl".run r
-     cross join lateral (
-       select k.id, k.run_ids from "pawl".pack k where k.shard = p_shard and k.id = r.pack_id offset 0) k
-     where r.shard = p_shard and r.id = any (p_runs) and r.pack_id is not null and r.id = any (k.run_ids));
+  v_packs uuid[] := "pawl".packs_of_v1(p_shard, p_runs, null);
 begin
   if v_packs = '{}' then
     return;
@@ -5155,16 +5405,33 @@ begin
   perform 1 from (select 1 from "pawl".pack k
                    where k.shard = p_shard and k.id = any (v_packs)
                    order by k.id for update) k;
+  perform "pawl".unpack_v1(p_shard, v_packs);
+end
+$function$;
+
+create function pawl.unpack_v1(p_shard smallint, p_packs uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
   with gone as (
     delete from "pawl".pack k
-     where k.shard = p_shard and k.id = any (v_packs)
-    returning k.ready_at, k.priority, k.version, k.queue, k.workflow, k.run_ids
+     where k.shard = p_shard and k.id = any (p_packs)
+    returning k.ready_at, k.priority, k.version, k.queue, k.workflow, k.run_ids, k.worker_id, k.claimed_at, k.began_at, k.crash_limit
+  ), held as (
+    insert into "pawl".lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
+                                crashes, suspicion, crash_limit, told)
+    select p_shard, u, g.worker_id, g.claimed_at, g.began_at, 1, 0, 1, 0, 0, 0, g.crash_limit, false
+      from gone g
+     cross join unnest(g.run_ids) u
+     where g.worker_id is not null
   )
   insert into "pawl".ready (shard, run_id, ready_at, epoch, last_seq, attempt, priority, version, failures, crashes,
                               suspicion, told, queue, workflow)
   select p_shard, u, g.ready_at, 0, 0, 1, g.priority, g.version, 0, 0, 0, false, g.queue, g.workflow
     from gone g
-   cross join unnest(g.run_ids) u;
+   cross join unnest(g.run_ids) u
+   where g.worker_id is null;
 end
 $function$;
 
@@ -5327,6 +5594,7 @@ AS $function$
 declare
   v_now timestamptz := clock_timestamp();
   v_run "pawl".run;
+  v_pack "pawl".pack;
   v_ready "pawl".ready;
   v_lease "pawl".lease;
   v_parked "pawl".parked;
@@ -5340,8 +5608,16 @@ begin
     return null;
   end if;
 
-  select l.* into v_lease from "pawl".lease l where l.run_id = v_run.id and l.shard = v_run.shard;
-  if found then
+  select k.id, k.ready_at, k.worker_id, k.claimed_at into v_pack.id, v_pack.ready_at, v_pack.worker_id, v_pack.claimed_at
+    from "pawl".pack k
+   where k.id = v_run.pack_id and k.shard = v_run.shard and v_run.id = any (k.run_ids);
+  select l.worker_id, l.claimed_at into v_lease.worker_id, v_lease.claimed_at
+    from "pawl".lease l where l.run_id = v_run.id and l.shard = v_run.shard;
+  if not found then
+    v_lease.worker_id := v_pack.worker_id;
+    v_lease.claimed_at := v_pack.claimed_at;
+  end if;
+  if v_lease.worker_id is not null then
     select w.* into v_worker from "pawl".worker w where w.id = v_lease.worker_id;
     if v_worker.ended_at is not null or v_worker.heard_at <= v_now - v_worker.lease_ms * interval '1 millisecond' then
       return format('another worker to take it over: worker %s on host %s (pid %s) was last heard of at %s',
@@ -5358,12 +5634,11 @@ begin
 
   v_able := format('for %s@%s on queue "%s"', v_run.workflow, v_run.version, v_run.queue);
   select y.* into v_ready from "pawl".ready y where y.run_id = v_run.id and y.shard = v_run.shard;
-  if not found then
-    select k.ready_at, false into v_ready.ready_at, v_ready.suspect
-      from "pawl".pack k
-     where k.id = v_run.pack_id and k.shard = v_run.shard and v_run.id = any (k.run_ids);
+  if v_pack.id is not null then
+    v_ready.ready_at := v_pack.ready_at;
+    v_ready.suspect := false;
   end if;
-  if found then
+  if v_ready.ready_at is not null then
     if exists (select 1 from "pawl".queue q where q.name = v_run.queue and q.paused_at is not null) then
       return format('a resume of queue "%s"', v_run.queue);
     end if;

@@ -25,6 +25,8 @@ export interface GroupCommitOptions<Item, Answer> {
    * again when it is answered. Default: one call is out at a time.
    */
   readonly halves?: "calls" | "waves";
+  /** Whether two items that came one after the other cost less in one call: it is not full between them. Default: none do. */
+  readonly isTogether?: (item: Item, next: Item) => boolean;
   /** Waits before a blocked item's next try. */
   pause(ms: number): Promise<void>;
 }
@@ -106,9 +108,21 @@ export function createGroupCommit<Item, Answer>(
       bytes += entry.bytes;
       count++;
     }
+    count = beforeTogether(count);
     const batch = waiting.slice(0, count);
     waiting = waiting.slice(count);
     return batch;
+  }
+
+  /** So many, less those at the end that would be parted from others. */
+  function beforeTogether(count: number): number {
+    const { isTogether } = options;
+    if (isTogether === undefined) return count;
+    for (let at = count; at > 0; at--) {
+      const [last, next] = [waiting[at - 1], waiting[at]];
+      if (last === undefined || next === undefined || !isTogether(last.item, next.item)) return at;
+    }
+    return count;
   }
 
   /** Tells every entry and answers null, or answers the error that one of them caused. Never rejects. */

@@ -165,7 +165,8 @@ create index ready_suspect on {schema}.ready (queue, workflow, version, priority
 create index ready_expiry on {schema}.ready (shard, expires_at) where expires_at is not null;
 
 -- Plain runs that were started together, in one row here instead of one each in ready: claimable now, and never claimed yet. A claim takes
--- them from the front. Whoever else has to do with one of them puts them into ready first (unpack_runs).
+-- whole packs for its worker, which then holds all of their runs in one row instead of one each in lease: until they all have completed.
+-- Whoever has to do with some of them only puts them into ready first, or into lease (unpack_runs).
 create table {schema}.pack (
   id              uuid        not null,            -- the last of its runs
   ready_at        timestamptz not null,
@@ -175,11 +176,19 @@ create table {schema}.pack (
   queue           text        collate "C" not null,
   workflow        text        collate "C" not null,
   run_ids         {schema}.packed_runs not null,
-  primary key (id, shard)
-) with (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+  inputs          text,                            -- a JSON list of their texts, so that a claim need not read run; null: too long, or cut
+  worker_id       uuid,                            -- who holds it, in the first epoch; null: nobody
+  claimed_at      timestamptz,
+  began_at        timestamptz,                     -- as in lease
+  crash_limit     smallint,                        -- as in lease
+  primary key (id, shard),
+  constraint pack_held check ((worker_id is null) = (claimed_at is null) and (worker_id is null) = (crash_limit is null))
+) with (fillfactor = 60, toast_tuple_target = 8160, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 
 -- Serves: claim_runs, as ready_claim does.
-create index pack_claim on {schema}.pack (queue, workflow, version, priority, ready_at, uuid_send(id));
+create index pack_claim on {schema}.pack (queue, workflow, version, priority, ready_at, uuid_send(id)) where worker_id is null;
+-- Serves: heartbeat, sweep, retire_worker, as lease_worker does.
+create index pack_worker on {schema}.pack (worker_id, claimed_at) where worker_id is not null;
 
 -- What a worker holds. Every write by a holder locks its row here and names run, epoch and worker.
 create table {schema}.lease (
@@ -500,21 +509,58 @@ begin
 end
 $$;
 
--- Puts these runs into ready that are in packs, with all others of their packs.
--- Who is in a pack has never been held: no holder, and nobody whom a run tells of its end, waits here with leases in hand.
--- Locks: the packs, in id order, once their caller has the rows of the runs. Index: run_pkey, pack_pkey.
+-- The packs that these runs are in; p_worker: of those which it holds. Nobody comes into a pack later: who is in none when looked at
+-- without a lock never will be. Index: run_pkey, pack_pkey.
+create function {schema}.packs_of_v1(p_shard smallint, p_runs uuid[], p_worker uuid)
+returns uuid[]
+language plpgsql stable
+as $$
+begin
+  return array(
+    select distinct k.id
+      from {schema}.run r
+     cross join lateral (
+       select k.id, k.run_ids, k.worker_id from {schema}.pack k where k.shard = p_shard and k.id = r.pack_id offset 0) k
+     where r.shard = p_shard and r.id = any (p_runs) and r.pack_id is not null and r.id = any (k.run_ids)
+       and (p_worker is null or k.worker_id = p_worker));
+end
+$$;
+
+-- Puts the runs of these packs, which its caller has locked, into ready, or into lease where a worker holds them. Index: pack_pkey.
+create function {schema}.unpack_v1(p_shard smallint, p_packs uuid[])
+returns void
+language plpgsql
+as $$
+begin
+  with gone as (
+    delete from {schema}.pack k
+     where k.shard = p_shard and k.id = any (p_packs)
+    returning k.ready_at, k.priority, k.version, k.queue, k.workflow, k.run_ids, k.worker_id, k.claimed_at, k.began_at, k.crash_limit
+  ), held as (
+    insert into {schema}.lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
+                                crashes, suspicion, crash_limit, told)
+    select p_shard, u, g.worker_id, g.claimed_at, g.began_at, 1, 0, 1, 0, 0, 0, g.crash_limit, false
+      from gone g
+     cross join unnest(g.run_ids) u
+     where g.worker_id is not null
+  )
+  insert into {schema}.ready (shard, run_id, ready_at, epoch, last_seq, attempt, priority, version, failures, crashes,
+                              suspicion, told, queue, workflow)
+  select p_shard, u, g.ready_at, 0, 0, 1, g.priority, g.version, 0, 0, 0, false, g.queue, g.workflow
+    from gone g
+   cross join unnest(g.run_ids) u
+   where g.worker_id is null;
+end
+$$;
+
+-- Puts these runs into ready that are in packs, or into lease where a worker holds them, with all others of their packs.
+-- Locks: the packs, in id order, once their caller has the rows of the runs, and before it has leases. Index: run_pkey, pack_pkey.
 create function {schema}.unpack_runs_v1(p_shard smallint, p_runs uuid[])
 returns void
 language plpgsql
 as $$
 declare
-  -- Nobody comes into a pack later: who is in none when looked at without a lock never will be.
-  v_packs uuid[] := array(
-    select distinct k.id
-      from {schema}.run r
-     cross join lateral (
-       select k.id, k.run_ids from {schema}.pack k where k.shard = p_shard and k.id = r.pack_id offset 0) k
-     where r.shard = p_shard and r.id = any (p_runs) and r.pack_id is not null and r.id = any (k.run_ids));
+  v_packs uuid[] := {schema}.packs_of_v1(p_shard, p_runs, null);
 begin
   if v_packs = '{}' then
     return;
@@ -522,16 +568,34 @@ begin
   perform 1 from (select 1 from {schema}.pack k
                    where k.shard = p_shard and k.id = any (v_packs)
                    order by k.id for update) k;
-  with gone as (
-    delete from {schema}.pack k
-     where k.shard = p_shard and k.id = any (v_packs)
-    returning k.ready_at, k.priority, k.version, k.queue, k.workflow, k.run_ids
-  )
-  insert into {schema}.ready (shard, run_id, ready_at, epoch, last_seq, attempt, priority, version, failures, crashes,
-                              suspicion, told, queue, workflow)
-  select p_shard, u, g.ready_at, 0, 0, 1, g.priority, g.version, 0, 0, 0, false, g.queue, g.workflow
-    from gone g
-   cross join unnest(g.run_ids) u;
+  perform {schema}.unpack_v1(p_shard, v_packs);
+end
+$$;
+
+-- Gives leases of their own to those of these runs that this worker holds in packs, with all others of those packs. False: it holds none so.
+-- Locks: the packs, in id order. p_is_locking: its caller has locked leases. Others lock packs first: it does not wait for them, and
+-- fails with 55P03.
+create function {schema}.unpack_held_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_is_locking boolean)
+returns boolean
+language plpgsql
+as $$
+declare
+  v_packs uuid[] := {schema}.packs_of_v1(p_shard, p_runs, p_worker);
+begin
+  if v_packs = '{}' then
+    return false;
+  end if;
+  if p_is_locking then
+    perform 1 from (select 1 from {schema}.pack k
+                     where k.shard = p_shard and k.id = any (v_packs)
+                     order by k.id for update nowait) k;
+  else
+    perform 1 from (select 1 from {schema}.pack k
+                     where k.shard = p_shard and k.id = any (v_packs)
+                     order by k.id for update) k;
+  end if;
+  perform {schema}.unpack_v1(p_shard, v_packs);
+  return true;
 end
 $$;
 
@@ -580,9 +644,11 @@ begin
   end if;
   -- Most often all are new, and named once. Those that were there are in a room, or have ended.
   if v_packed and v_new = v_count then
-    insert into {schema}.pack (shard, id, ready_at, priority, version, queue, workflow, run_ids)
-    select p_shard, n_ids[least(f + 63, v_count)], p_now, v_priority, v_version, v_queue, v_workflow, n_ids[f : f + 63]
-      from generate_series(1, v_count, 64) f;
+    insert into {schema}.pack (shard, id, ready_at, priority, version, queue, workflow, run_ids, inputs)
+    select p_shard, n_ids[least(f + 63, v_count)], p_now, v_priority, v_version, v_queue, v_workflow, n_ids[f : f + 63],
+           case when n_notes is null and octet_length(i.texts) <= 4096 then i.texts end
+      from generate_series(1, v_count, 64) f
+     cross join lateral (select coalesce(array_to_json(n_inputs[f : f + 63])::text, '[]') as texts offset 0) i;
     perform {schema}.hint_ready_v1(n_queues);
     return null;
   end if;
@@ -799,26 +865,33 @@ begin
 end
 $$;
 
--- Takes so many runs of one lane from its packs, from those between two places, in their order, and answers them, in no order. Passes
--- over packs that others have locked.
+-- Takes so many runs of one lane from its packs, from those between two places, in their order, and answers, in no order, whole
+-- packs, which the worker holds from now on, and the runs that it has cut from one. Where it has 128 or more by then, it leaves a pack
+-- that it would have to cut, and says so. Passes over packs that others have locked.
 -- Locks: the packs that it takes from. Index: pack_claim.
 create function {schema}.take_packed_v1(
-  p_shard smallint, p_queue text, p_workflow text, p_version integer, p_after {schema}.place, p_before {schema}.place, p_limit integer)
-returns uuid[]
+  p_shard smallint, p_queue text, p_workflow text, p_version integer, p_after {schema}.place, p_before {schema}.place, p_limit integer,
+  p_worker uuid, p_now timestamptz, p_began_at timestamptz, p_crash_limit smallint,
+  out packs uuid[], out cut uuid[], out taken integer, out has_left boolean)
 language plpgsql
 as $$
 declare
-  v_taken uuid[] := '{}';
   v_left integer := p_limit;
-  v_more uuid[];
+  v_packs uuid[];
+  v_whole integer;
+  v_cut uuid[];
   v_picked integer;
 begin
+  packs := '{}';
+  cut := '{}';
+  taken := 0;
+  has_left := false;
   -- As many packs as would do if they were full. Most are: those that an earlier claim has taken from are not.
   while v_left > 0 loop
     with picked as materialized (
       select k.ctid as place, k.run_ids, cardinality(k.run_ids) as size
         from {schema}.pack k
-       where k.shard = p_shard and k.queue = p_queue and k.workflow = p_workflow and k.version = p_version
+       where k.shard = p_shard and k.queue = p_queue and k.workflow = p_workflow and k.version = p_version and k.worker_id is null
          and (k.priority, k.ready_at, uuid_send(k.id)) > (p_after.priority, p_after.ready_at, uuid_send(p_after.run_id))
          and (k.priority, k.ready_at, uuid_send(k.id)) < (p_before.priority, p_before.ready_at, uuid_send(p_before.run_id))
        order by k.priority, k.ready_at, uuid_send(k.id)
@@ -827,23 +900,30 @@ begin
     ), summed as materialized (
       select p.place, p.run_ids, p.size, v_left + p.size - (sum(p.size) over (rows unbounded preceding))::integer as room
         from picked p
-    ), emptied as (
-      delete from {schema}.pack k using summed s where k.ctid = s.place and s.size <= s.room returning s.run_ids as taken
-    ), cut as (
-      update {schema}.pack k set run_ids = s.run_ids[s.room + 1 :] from summed s where k.ctid = s.place and s.size > s.room
+    ), held as (
+      update {schema}.pack k
+         set worker_id = p_worker, claimed_at = p_now, began_at = p_began_at, crash_limit = p_crash_limit
+        from summed s
+       where k.ctid = s.place and s.size <= s.room
+      returning k.id, s.size
+    ), parted as (
+      update {schema}.pack k set run_ids = s.run_ids[s.room + 1 :], inputs = null
+        from summed s
+       where k.ctid = s.place and s.size > s.room and p_limit - s.room < 128
       returning s.run_ids[: s.room] as taken
     )
     -- What somebody has cut since this statement began is locked as it is now, but not found to be cut: it is taken by the next one.
-    select (select array_agg(u) from (select e.taken from emptied e union all select c.taken from cut c) t cross join unnest(t.taken) u),
-           (select count(*) from picked)
-      into v_more, v_picked;
+    select h.packs, h.size, (select array_agg(u) from parted p cross join unnest(p.taken) u), s.picked, coalesce(s.has_left, false)
+      into v_packs, v_whole, v_cut, v_picked, has_left
+      from (select array_agg(h.id) as packs, coalesce(sum(h.size), 0) as size from held h) h
+     cross join (select count(*) as picked, bool_or(s.size > s.room and p_limit - s.room >= 128) as has_left from summed s) s;
     exit when v_picked = 0;
-    if v_more is not null then
-      v_taken := v_taken || v_more;
-      v_left := v_left - cardinality(v_more);
-    end if;
+    packs := packs || v_packs;
+    cut := cut || v_cut;
+    taken := taken + v_whole + coalesce(cardinality(v_cut), 0);
+    v_left := p_limit - taken;
+    exit when has_left;
   end loop;
-  return v_taken;
 end
 $$;
 
@@ -859,9 +939,9 @@ $$;
 -- An answer carries inputs up to some bytes together, in no order; what is left out its holder asks for by itself. Their
 -- sizes are known without reading them. It names the lane that a run was in, the first being 1, and has null for what most runs
 -- have: epoch 1, no history, nothing told, created when ready. What else a run may have is in one column, as json, and null where it
--- has none of it. Runs of packs come in one row for many: run_id null, and the lists of them in that column.
+-- has none of it. Runs of packs come in one row for each: run_id null, and the lists of them in that column; pack: which they are held in.
 -- The last row answered is a footer: run_id and more null, told = suspects are waiting, created_ms = the time, ready_ms = the server,
--- epoch = 1 where more may be claimable: others had locked packs of which they may have taken a part only.
+-- epoch = 1 where more may be claimable: others had locked packs of which they may have taken a part only; 2 where more is.
 create function {schema}.claim_runs_v1(
   p_shard smallint, p_worker uuid, p_limit integer, p_suspects boolean, p_begin boolean,
   p_queues text[], p_workflows text[], p_versions integer[], p_crash_limits smallint[],
@@ -897,9 +977,13 @@ declare
   v_before {schema}.place;
   v_ready {schema}.place;
   v_lane integer;
-  v_taken uuid[];
+  v_began_at timestamptz;
+  v_held uuid[];
+  v_cut uuid[];
+  v_read uuid[];
   v_count integer;
   v_missed boolean := false;
+  v_has_left boolean := false;
   v_bytes bigint := 0;
 begin
   v_from := array(
@@ -923,6 +1007,7 @@ begin
                  select k.priority, k.ready_at, k.id
                    from {schema}.pack k
                   where k.shard = p_shard and k.queue = l.queue and k.workflow = l.workflow and k.version = l.version
+                    and k.worker_id is null
                     and (k.priority, k.ready_at, uuid_send(k.id)) > (l.priority, l.ready_at, uuid_send(l.run_id))
                   order by k.priority, k.ready_at, uuid_send(k.id)
                   limit 1) k
@@ -977,38 +1062,50 @@ begin
 
     if v_packs[1] < v_ready then
       v_lane := v_pack_lanes[1];
-      v_taken := {schema}.take_packed_v1(p_shard, p_queues[v_lane], p_workflows[v_lane], p_versions[v_lane], v_passed[v_lane],
-                                         least(v_ready, v_packs[2]), v_left);
-      v_count := cardinality(v_taken);
+      v_began_at := case when p_begin and p_crash_limits[v_lane] > 0 then v_now end;
+      select t.packs, t.cut, t.taken, t.has_left into v_held, v_cut, v_count, v_has_left
+        from {schema}.take_packed_v1(p_shard, p_queues[v_lane], p_workflows[v_lane], p_versions[v_lane], v_passed[v_lane],
+                                     least(v_ready, v_packs[2]), v_left, p_worker, v_now, v_began_at, p_crash_limits[v_lane]) t;
       if v_count = 0 then
         v_passed[v_lane] := least(v_ready, v_packs[2]);
         v_missed := true;
         continue;
       end if;
-      -- They are plain, and told in one row for all that were put into packs together.
+      -- They are plain, and told in one row for all of a pack.
       return query
-      with held as (
-        insert into {schema}.lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
-                                    crashes, suspicion, crash_limit, told)
-        select p_shard, t, p_worker, v_now, case when p_begin and p_crash_limits[v_lane] > 0 then v_now end, 1, 0, 1, 0, 0, 0,
-               p_crash_limits[v_lane], false
-          from unnest(v_taken) t
-      ), claimed as materialized (
-        select r.id, r.input, r.input_notes, r.created_at, r.priority,
-               v_bytes + sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
-                           over (rows unbounded preceding) > 8000000 as left_out
-          from {schema}.run r
-         where r.shard = p_shard and r.id = any (v_taken)
-      )
-      select null::uuid, v_lane, floor(round(date_part('epoch', r.created_at) * 1e6) / 1e3), null, null, null::integer, null::integer,
+      select null::uuid, v_lane, floor(round(date_part('epoch', k.ready_at) * 1e6) / 1e3), null, null, null::integer, null::integer,
              null::boolean, null::float8,
-             json_build_object('priority', r.priority, 'ids', json_agg(r.id),
-                               'inputs', json_agg(case when not r.left_out then r.input::text end),
-                               'notes', case when count(r.input_notes::text) > 0
-                                             then json_agg(case when not r.left_out then r.input_notes::text end) end,
-                               'leftOut', json_agg(r.id) filter (where r.left_out))::text
-        from claimed r
-       group by r.created_at, r.priority;
+             format('{"pack":"%s","priority":%s,"ids":["%s"],"inputs":%s}', k.id, k.priority, array_to_string(k.run_ids, '","'), k.inputs)
+        from {schema}.pack k
+       where k.shard = p_shard and k.id = any (v_held) and k.inputs is not null;
+      v_read := v_cut || array(select u
+                                 from (select k.run_ids from {schema}.pack k
+                                        where k.shard = p_shard and k.id = any (v_held) and k.inputs is null) k
+                                cross join unnest(k.run_ids) u);
+      if v_read <> '{}' then
+        return query
+        with held as (
+          insert into {schema}.lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
+                                      crashes, suspicion, crash_limit, told)
+          select p_shard, t, p_worker, v_now, v_began_at, 1, 0, 1, 0, 0, 0, p_crash_limits[v_lane], false
+            from unnest(v_cut) t
+        ), claimed as materialized (
+          select r.id, r.input, r.input_notes, r.created_at, r.priority, case when r.id <> all (v_cut) then r.pack_id end as pack_id,
+                 v_bytes + sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
+                             over (rows unbounded preceding) > 8000000 as left_out
+            from {schema}.run r
+           where r.shard = p_shard and r.id = any (v_read)
+        )
+        select null::uuid, v_lane, floor(round(date_part('epoch', r.created_at) * 1e6) / 1e3), null, null, null::integer, null::integer,
+               null::boolean, null::float8,
+               json_build_object('pack', r.pack_id, 'priority', r.priority, 'ids', json_agg(r.id),
+                                 'inputs', json_agg(case when not r.left_out then r.input::text end),
+                                 'notes', case when count(r.input_notes::text) > 0
+                                               then json_agg(case when not r.left_out then r.input_notes::text end) end,
+                                 'leftOut', json_agg(r.id) filter (where r.left_out))::text
+          from claimed r
+         group by r.pack_id, r.created_at, r.priority;
+      end if;
     else
       v_before := coalesce(v_packs[1], v_end);
       if cardinality(v_lanes) = 1 then
@@ -1096,13 +1193,18 @@ begin
       end if;
     end if;
     v_left := v_left - v_count;
-    exit when v_left = 0 or v_packs is null;
+    exit when v_left = 0 or v_packs is null or v_has_left;
     v_bytes := (
       select coalesce(sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0)), 0)
         from {schema}.run r
        where r.shard = p_shard
-         and r.id = any (array(select l.run_id from {schema}.lease l
-                                where l.worker_id = p_worker and l.claimed_at = v_now and l.shard = p_shard)));
+         and r.id = any (array((select l.run_id from {schema}.lease l
+                                 where l.worker_id = p_worker and l.claimed_at = v_now and l.shard = p_shard)
+                               union all
+                                select u
+                                  from (select k.run_ids from {schema}.pack k
+                                         where k.worker_id = p_worker and k.claimed_at = v_now and k.shard = p_shard) k
+                                 cross join unnest(k.run_ids) u)));
   end loop;
 
   -- A suspect just taken does not wait.
@@ -1122,7 +1224,7 @@ begin
 
   run_id := null;
   told := v_suspects_waiting;
-  epoch := case when v_missed and v_left > 0 then 1 end;
+  epoch := case when v_has_left then 2 when v_missed and v_left > 0 then 1 end;
   created_ms := floor(extract(epoch from v_now) * 1000);
   ready_ms := {schema}.server_v1();
   return next;
@@ -1603,7 +1705,7 @@ $$;
 
 -- Locks the leases that match (run, epoch, worker), in id order, and answers what is held by them. \`is true\` keeps the planner from
 -- reaching them through lease_worker, where every lease of the worker matches. Callers name runs in id order: most often what is
--- found is what they name, and nothing need be looked for in it.
+-- found is what they name, and nothing need be looked for in it. What is held in packs gets leases of its own.
 -- p_known: the newest fact of each that its holder knows of, where something is to be appended; p_servers: the server that they were
 -- claimed from, see server_v1. Of both, one value says it of all. Another server may stand at an earlier point, which it was set back to:
 -- a run whose history there does not reach so far counts as lost, and its worker gives it back when it is next heard.
@@ -1623,6 +1725,22 @@ begin
            where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true
            order by l.run_id
              for update) l;
+  -- What is missing may be held in a pack, or may have been given its lease since this looked.
+  if v_held.runs is distinct from p_runs and (v_held.runs is null or not v_held.runs @> p_runs) then
+    perform {schema}.unpack_held_v1(p_shard, p_worker, p_runs, v_held.runs is not null);
+    if v_held.runs is not null then
+      perform 1 from {schema}.lease l
+        where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true
+          for update nowait;
+    end if;
+    select array_agg(l.run_id), array_agg(l.run_id) filter (where l.told), array_agg(l.epoch)
+      into v_held.runs, v_held.told, v_epochs
+      from (select l.run_id, l.epoch, l.told
+              from {schema}.lease l
+             where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true
+             order by l.run_id
+               for update) l;
+  end if;
   if v_held.runs = p_runs and v_epochs = p_epochs and (p_known is null or p_servers = array[{schema}.server_v1()]) then
     return v_held;
   end if;
@@ -1642,15 +1760,20 @@ end
 $$;
 
 -- Does the same for runs that leave: their leases are deleted, not locked first. Answers what was held, and its attempts.
--- By the order of the index, which is that of their ids.
+-- By the order of the index, which is that of their ids. p_taken: those of them that have left already, with their packs.
 create function {schema}.take_leases_v1(
-  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_known integer[], p_servers float8[],
+  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_known integer[], p_servers float8[], p_taken uuid[],
   out runs uuid[], out attempts integer[])
 language plpgsql
 as $$
 declare
   v_held uuid[];
 begin
+  if cardinality(p_taken) = cardinality(p_runs) then
+    runs := p_taken;
+    attempts := array_fill(1, array[cardinality(p_taken)]);
+    return;
+  end if;
   -- Most have the first epoch, and so the same.
   if p_epochs[1] = all (p_epochs) and p_servers = array[{schema}.server_v1()] then
     with gone as (
@@ -1659,13 +1782,60 @@ begin
       returning l.run_id, l.attempt
     )
     select array_agg(g.run_id), array_agg(g.attempt) into runs, attempts from gone g;
-    return;
   end if;
-  v_held := ({schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs, p_known, p_servers)).runs;
-  with gone as (
-    delete from {schema}.lease l where l.shard = p_shard and l.run_id = any (v_held) returning l.run_id, l.attempt
-  )
-  select array_agg(g.run_id), array_agg(g.attempt) into runs, attempts from gone g;
+  -- What is missing may be in packs.
+  if runs is null or cardinality(runs) + coalesce(cardinality(p_taken), 0) < cardinality(p_runs) then
+    v_held := ({schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs, p_known, p_servers)).runs;
+    with gone as (
+      delete from {schema}.lease l where l.shard = p_shard and l.run_id = any (v_held) returning l.run_id, l.attempt
+    )
+    select runs || array_agg(g.run_id), attempts || array_agg(g.attempt) into runs, attempts from gone g;
+  end if;
+  if p_taken is not null then
+    runs := runs || p_taken;
+    attempts := attempts || array_fill(1, array[cardinality(p_taken)]);
+  end if;
+end
+$$;
+
+-- Does it for runs that leave with the packs in which their worker holds them. Those of each pack stand together in p_runs, from the
+-- first to the last place. What has a part of it leave only, or is out of the ordinary, gets leases, for take_leases. Answers what has left.
+-- Locks: the packs, in id order, before any lease. Index: pack_pkey.
+create function {schema}.take_packs_v1(
+  p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_servers float8[],
+  p_packs uuid[], p_firsts integer[], p_lasts integer[])
+returns uuid[]
+language plpgsql
+as $$
+declare
+  v_held uuid[];
+  v_gone uuid[];
+  v_places integer[];
+begin
+  v_held := array(select k.id from {schema}.pack k
+                   where k.shard = p_shard and k.id = any (p_packs) and (k.worker_id = p_worker) is true
+                   order by k.id for update);
+  if p_epochs[1] = 1 and p_epochs[1] = all (p_epochs) and p_servers = array[{schema}.server_v1()] then
+    with gone as (
+      delete from {schema}.pack k
+       where k.shard = p_shard and k.id = any (v_held)
+         and exists (select 1
+                       from unnest(p_packs, p_firsts, p_lasts) i (id, first, last)
+                      where i.id = k.id and k.run_ids::uuid[] = p_runs[i.first : i.last])
+      returning k.id
+    )
+    select array_agg(g.id) into v_gone from gone g;
+    if v_gone @> p_packs and (select sum(i.last - i.first + 1) from unnest(p_firsts, p_lasts) i (first, last)) = cardinality(p_runs) then
+      return p_runs;
+    end if;
+  end if;
+  if cardinality(v_gone) < cardinality(v_held) or v_gone is null and v_held <> '{}' then
+    perform {schema}.unpack_v1(p_shard, array(select h from unnest(v_held) h where (h = any (v_gone)) is not true));
+  end if;
+  return (select array_agg(r order by i.first, r.place)
+            from unnest(p_packs, p_firsts, p_lasts) i (id, first, last)
+           cross join unnest(p_runs[i.first : i.last]) with ordinality r (r, place)
+           where i.id = any (v_gone));
 end
 $$;
 
@@ -2043,14 +2213,14 @@ $$;
 -- Ends held runs: facts, the parent's message and wake-up, a cancel for the children of what was stopped or failed;
 -- p_next: the runs that go on from them, see continue_runs_v1. p_parents: the parents of these runs, or null.
 -- p_statuses: null where all have completed. The fact that says so carries the output, and is all that is written for one that has
--- no parent: its lease is what others wait for who want to know whether it lives.
+-- no parent: its lease is what others wait for who want to know whether it lives. p_packs: those in which runs were claimed, see take_packs.
 -- Answers the runs that were not ended, for their lease is lost. Fails with 40001 if it must be tried again.
--- Locks: where there are parents, children to be stopped or runs to go on: run rows of these runs and of those, in id order, and the
--- lease rows of all of them; then those of these runs, each in id order.
--- Index: run_pkey, run_parent, lease_pkey, event_pkey.
+-- Locks: where there are parents, children to be stopped or runs to go on: run rows of these runs and of those, in id order, and, behind
+-- the packs, the lease rows of all of them; then those of these runs, each in id order.
+-- Index: run_pkey, run_parent, pack_pkey, lease_pkey, event_pkey.
 create function {schema}.end_runs_v1(
   p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_known integer[], p_servers float8[],
-  p_statuses text[], p_errors text[], p_error_notes text[],
+  p_packs uuid[], p_firsts integer[], p_lasts integer[], p_statuses text[], p_errors text[], p_error_notes text[],
   p_children json, p_written json, p_next json, p_parents uuid[],
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
   e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[], e_epochs integer[])
@@ -2066,6 +2236,7 @@ as $$
 declare
   v_children uuid[];
   v_locked uuid[];
+  v_taken uuid[];
   v_gone uuid[];
   v_attempts integer[];
   v_lost uuid[];
@@ -2080,14 +2251,17 @@ begin
     perform 1 from (select 1 from {schema}.run r
                      where r.shard = p_shard and r.id = any (v_locked)
                      order by r.id for no key update) r;
-    if cardinality(v_locked) > cardinality(p_runs) then
-      perform 1 from (select 1 from {schema}.lease l
-                       where l.shard = p_shard and l.run_id = any (v_locked)
-                       order by l.run_id for update) l;
-    end if;
+  end if;
+  if p_packs is not null then
+    v_taken := {schema}.take_packs_v1(p_shard, p_worker, p_runs, p_epochs, p_servers, p_packs, p_firsts, p_lasts);
+  end if;
+  if cardinality(v_locked) > cardinality(p_runs) then
+    perform 1 from (select 1 from {schema}.lease l
+                     where l.shard = p_shard and l.run_id = any (v_locked)
+                     order by l.run_id for update) l;
   end if;
   select t.runs, t.attempts into v_gone, v_attempts
-    from {schema}.take_leases_v1(p_shard, p_worker, p_runs, p_epochs, p_known, p_servers) t;
+    from {schema}.take_leases_v1(p_shard, p_worker, p_runs, p_epochs, p_known, p_servers, v_taken) t;
   v_lost := {schema}.lost_runs_v1(p_runs, v_gone);
   v_now := {clock};
   -- An earlier write of this holder, its answer lost, may have added children while we waited for the lease.
@@ -2502,8 +2676,8 @@ $$;
 -- Answers a row a run, and a last row 'alive' or 'expired' with the time. A sample that cannot be stored is dropped.
 -- p_lease_ms: its lease from now on; null leaves it. A longer one than it has is granted only while it holds nothing: such a
 -- worker rests, and need not be heard as often. The answer says which lease it has.
--- Locks: the worker's row (for a longer lease against claims too), then unknown leases (skip locked).
--- Index: worker_pkey, lease_worker.
+-- Locks: the worker's row (for a longer lease against claims too), then packs and leases that are unknown (skip locked).
+-- Index: worker_pkey, pack_worker, lease_worker.
 create function {schema}.heartbeat_v1(
   p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_claims_known_to_ms float8,
   p_long_steps json, p_sample json, p_lease_ms integer)
@@ -2520,6 +2694,7 @@ as $$
 declare
   v_now timestamptz;
   v_known_to timestamptz := to_timestamp(p_claims_known_to_ms / 1000.0);
+  v_packs uuid[];
   v_unknown uuid[];
   v_lease_ms integer;
 begin
@@ -2533,7 +2708,9 @@ begin
   if p_lease_ms <= v_lease_ms
      or p_lease_ms > v_lease_ms
         and not exists (select 1 from {schema}.lease l
-                         where l.shard = p_shard and l.worker_id = p_worker order by l.claimed_at offset 0) then
+                         where l.shard = p_shard and l.worker_id = p_worker order by l.claimed_at offset 0)
+        and not exists (select 1 from {schema}.pack k
+                         where k.shard = p_shard and k.worker_id = p_worker order by k.claimed_at offset 0) then
     v_lease_ms := p_lease_ms;
   end if;
   update {schema}.worker w
@@ -2556,7 +2733,22 @@ begin
     end;
   end if;
 
-  -- Compared as sets: as a join it may cost the product of both.
+  -- Compared as sets: as a join it may cost the product of both. Packs with runs that it does not know get leases.
+  v_packs := array(select k.id from {schema}.pack k
+                    where k.shard = p_shard and k.worker_id = p_worker and k.claimed_at <= v_known_to
+                    order by k.claimed_at);
+  if v_packs <> '{}'
+     and exists (select u
+                   from (select k.run_ids from {schema}.pack k where k.shard = p_shard and k.id = any (v_packs)) k
+                  cross join unnest(k.run_ids) u
+                 except
+                 select k.run_id from unnest(p_runs, p_epochs) k (run_id, epoch) where k.epoch = 1) then
+    v_packs := array(select k.id from {schema}.pack k
+                      where k.shard = p_shard and k.id = any (v_packs) and (k.worker_id = p_worker) is true
+                      order by k.id
+                        for update skip locked);
+    perform {schema}.unpack_v1(p_shard, v_packs);
+  end if;
   v_unknown := array(
     select u.run_id
       from ((select l.run_id, l.epoch
@@ -2586,13 +2778,19 @@ begin
         from {schema}.lease l
        where l.shard = p_shard and l.run_id = k.run_id and l.epoch = k.epoch and (l.worker_id = p_worker) is true
       offset 0) l on true
-   where l.run_id is null or l.told;
+   where (l.run_id is null or l.told)
+     and (k.epoch = 1 and k.run_id in (select u
+                                         from (select k.run_ids from {schema}.pack k
+                                                where k.shard = p_shard and k.worker_id = p_worker
+                                                order by k.claimed_at
+                                               offset 0) k
+                                        cross join unnest(k.run_ids) u)) is not true;
   return query
   select null::uuid, 'alive'::text, floor(extract(epoch from v_now) * 1000)::float8, v_lease_ms::float8;
 end
 $$;
 
--- The worker has stopped: gives back whatever it still holds. Locks: its row, then its leases, in id order.
+-- The worker has stopped: gives back whatever it still holds. Locks: its row, then its packs, then its leases, each in id order.
 create function {schema}.retire_worker_v1(p_shard smallint, p_worker uuid)
 returns void
 language plpgsql
@@ -2605,10 +2803,20 @@ set jit = off
 as $$
 declare
   v_now timestamptz;
+  v_packs uuid[];
   v_runs uuid[];
 begin
   perform 1 from {schema}.worker w where w.id = p_worker for update;
   v_now := {clock};
+  v_packs := array(select k.id from {schema}.pack k
+                    where k.shard = p_shard and k.worker_id = p_worker
+                    order by k.claimed_at);
+  if v_packs <> '{}' then
+    perform 1 from (select 1 from {schema}.pack k
+                     where k.shard = p_shard and k.id = any (v_packs)
+                     order by k.id for update) k;
+    perform {schema}.unpack_v1(p_shard, v_packs);
+  end if;
   v_runs := array(select l.run_id from {schema}.lease l
                    where l.shard = p_shard and l.worker_id = p_worker
                    order by l.claimed_at);
@@ -2662,8 +2870,9 @@ end
 $$;
 
 -- Recovery, level-triggered, by every worker, for ever. Never waits: what others hold is left for the next sweep.
--- Locks: dead workers' rows, then run rows (of their runs and those runs' parents), then lease or ready rows, all skip locked.
--- Index: worker_unswept, lease_worker, ready_expiry, inbox_unread, run_pkey. An empty sweep takes no transaction id.
+-- Locks: dead workers' rows, then their packs, which get leases, then run rows (of their runs and those runs' parents), then lease or
+-- ready rows, all skip locked.
+-- Index: worker_unswept, pack_worker, lease_worker, ready_expiry, inbox_unread, run_pkey. An empty sweep takes no transaction id.
 create function {schema}.sweep_v1(p_shard smallint, p_limit integer, p_after uuid)
 returns table (expired_workers integer, recovered integer, failed integer, expired_runs integer, rescued integer,
                after_id uuid, more boolean)
@@ -2680,6 +2889,7 @@ as $$
 declare
   v_now timestamptz := {clock};
   v_dead uuid[];
+  v_packs uuid[];
   v_ended integer := 0;
   v_recovered integer := 0;
   v_failed integer := 0;
@@ -2701,6 +2911,17 @@ begin
                        and (w.ended_at is not null or w.heard_at <= v_now - w.lease_ms * interval '1 millisecond')
                      order by w.id
                        for update skip locked);
+    v_packs := array(select k.id
+                       from unnest(v_dead) d (id)
+                      cross join lateral (
+                        select k.id
+                          from {schema}.pack k
+                         where k.shard = p_shard and k.worker_id = d.id
+                         order by k.claimed_at
+                           for update skip locked) k);
+    if v_packs <> '{}' then
+      perform {schema}.unpack_v1(p_shard, v_packs);
+    end if;
     update {schema}.worker w
        set ended_at = v_now,
            held_at_end = (select count(*)
@@ -2708,6 +2929,11 @@ begin
                                    where l.shard = p_shard and l.worker_id = w.id and l.began_at is not null
                                    order by l.claimed_at
                                   offset 0) l)
+                         + (select coalesce(sum(cardinality(k.run_ids)), 0)
+                              from (select k.run_ids from {schema}.pack k
+                                     where k.shard = p_shard and k.worker_id = w.id and k.began_at is not null
+                                     order by k.claimed_at
+                                    offset 0) k)
      where w.id = any (v_dead) and w.ended_at is null;
     get diagnostics v_ended = row_count;
 
@@ -2736,6 +2962,10 @@ begin
        and not exists (select 1 from {schema}.lease l
                         where l.shard = p_shard and l.worker_id = w.id
                         order by l.claimed_at
+                       offset 0)
+       and not exists (select 1 from {schema}.pack k
+                        where k.shard = p_shard and k.worker_id = w.id
+                        order by k.claimed_at
                        offset 0);
   end if;
 
@@ -2982,20 +3212,21 @@ $$;
 create view {schema}.runs as
 select r.id, r.workflow, r.version, r.queue, r.priority,
        case when e.status is not null then e.status
-            when l.run_id is not null then 'running'
+            when l.run_id is not null or k.worker_id is not null then 'running'
             when y.run_id is not null or k.ready_at is not null or p.reason = 'delayed' then 'pending'
             when p.reason in ('waiting', 'retry') then 'waiting'
             else p.reason end as status,
        r.key, r.tags, r.parent_id, coalesce(r.root_id, r.id) as root_id, r.depth, r.forked_from,
        coalesce(r.first_id, r.id) as first_id, r.continued_as,
-       coalesce(l.epoch, y.epoch, k.zero, p.epoch, s.epoch, e.epoch, 1) as epoch,
+       coalesce(l.epoch, y.epoch, k.epoch, p.epoch, s.epoch, e.epoch, 1) as epoch,
        coalesce(l.last_seq, y.last_seq, k.zero, p.last_seq) as last_seq,
        coalesce(l.attempt, y.attempt, k.zero + 1, p.attempt, s.attempt, e.attempt) as attempt,
        coalesce(l.failures, y.failures, k.zero, p.failures)::smallint as failures,
        coalesce(l.crashes, y.crashes, k.zero, p.crashes)::smallint as crashes,
-       l.worker_id, w.host, w.pid, l.claimed_at, l.began_at, p.reason::text as park_reason, p.due_at, p.wants,
+       coalesce(l.worker_id, k.worker_id) as worker_id, w.host, w.pid, coalesce(l.claimed_at, k.claimed_at) as claimed_at,
+       coalesce(l.began_at, k.began_at) as began_at, p.reason::text as park_reason, p.due_at, p.wants,
        r.created_at, r.start_at, r.expires_at, r.deadline_at,
-       coalesce(e.ended_at, l.claimed_at, y.ready_at, k.ready_at, p.parked_at) as moved_at,
+       coalesce(e.ended_at, l.claimed_at, y.ready_at, k.claimed_at, k.ready_at, p.parked_at) as moved_at,
        e.ended_at, e.ended_at - r.created_at as duration,
        s.error ->> 'code' as error_code, s.error ->> 'message' as error_message,
        r.input, r.input_notes, case when e.status = 'completed' then e.data end as output,
@@ -3020,8 +3251,8 @@ select r.id, r.workflow, r.version, r.queue, r.priority,
      where e.status is null and y.shard = r.shard and y.run_id = r.id
     offset 0) y on true
   left join lateral (
-    select k.ready_at, 0 as zero
-      from (select k.ready_at, k.run_ids
+    select k.ready_at, k.worker_id, k.claimed_at, k.began_at, (k.worker_id is not null)::integer as epoch, 0 as zero
+      from (select k.ready_at, k.run_ids, k.worker_id, k.claimed_at, k.began_at
               from {schema}.pack k
              where e.status is null and k.shard = r.shard and k.id = r.pack_id
             offset 0) k
@@ -3037,7 +3268,7 @@ select r.id, r.workflow, r.version, r.queue, r.priority,
      where e.status is null and p.shard = r.shard and p.run_id = r.id
     offset 0) p on true
   left join lateral (
-    select w.host, w.pid from {schema}.worker w where w.id = l.worker_id offset 0) w on true;
+    select w.host, w.pid from {schema}.worker w where w.id = coalesce(l.worker_id, k.worker_id) offset 0) w on true;
 
 -- The runs that have not ended, by the rooms alone: those that have ended cost nothing, however many there are. What the room
 -- does not say is looked up where it is asked for. Index: parked_reason by park_reason, parked_due by shard and due_at.
@@ -3046,8 +3277,9 @@ select y.run_id as run_id, y.workflow::text as workflow, y.version as version, y
        null::text as park_reason, y.ready_at as moved_at, null::timestamptz as due_at, null::uuid as worker_id, y.shard as shard
   from {schema}.ready y
  union all
-select u.run_id as run_id, k.workflow::text as workflow, k.version as version, k.queue::text as queue, 'pending'::text as status,
-       null::text as park_reason, k.ready_at as moved_at, null::timestamptz as due_at, null::uuid as worker_id, k.shard as shard
+select u.run_id as run_id, k.workflow::text as workflow, k.version as version, k.queue::text as queue,
+       case when k.worker_id is null then 'pending' else 'running' end as status, null::text as park_reason,
+       coalesce(k.claimed_at, k.ready_at) as moved_at, null::timestamptz as due_at, k.worker_id as worker_id, k.shard as shard
   from {schema}.pack k
  cross join unnest(k.run_ids) u (run_id)
  union all
@@ -3236,7 +3468,15 @@ select l.run_id as run_id, null::integer as seq, l.began_at as at, 'a worker beg
        'execution_began'::text as kind, null::text as name, l.attempt as attempt, l.worker_id as worker_id, null::json as data,
        null::json as notes, l.shard as shard
   from {schema}.lease l
- where l.began_at is not null;
+ where l.began_at is not null
+ union all
+select r.id as run_id, null::integer as seq, k.began_at as at, 'a worker began to execute it'::text as what,
+       'execution_began'::text as kind, null::text as name, 1 as attempt, k.worker_id as worker_id, null::json as data,
+       null::json as notes, r.shard as shard
+  from {schema}.run r
+ cross join lateral (
+   select k.run_ids, k.worker_id, k.began_at from {schema}.pack k where k.shard = r.shard and k.id = r.pack_id offset 0) k
+ where r.id = any (k.run_ids) and k.began_at is not null;
 
 -- Every timer that was set: sleeps, and timeouts of waits. The fact that answers one most often follows soon.
 create view {schema}.timers as
@@ -3318,7 +3558,7 @@ select s.run_id, r.workflow, r.version, r.queue, r.key, r.tags, s.error_code, s.
     select w.host, w.pid from {schema}.worker w where w.id = e.worker_id offset 0) w on true
  where s.status = 'failed';
 
--- Who is there, and how they fare. Index: worker_pkey, lease_worker, worker_sample_pkey.
+-- Who is there, and how they fare. Index: worker_pkey, lease_worker, pack_worker, worker_sample_pkey.
 create view {schema}.workers as
 select w.id, w.host, w.pid, w.queues, w.workflows, w.concurrency, w.started_at, w.heard_at,
        w.heard_at + w.lease_ms * interval '1 millisecond' as expires_at, w.ended_at,
@@ -3326,7 +3566,8 @@ select w.id, w.host, w.pid, w.queues, w.workflows, w.concurrency, w.started_at, 
        l.held, s.at as sample_at, s.memory_bytes, s.cpu_ratio, s.lag_ms, w.long_steps, w.settings
   from {schema}.worker w
  cross join lateral (
-   select count(*) as held from {schema}.lease l where l.worker_id = w.id) l
+   select (select count(*) from {schema}.lease l where l.worker_id = w.id)
+          + (select coalesce(sum(cardinality(k.run_ids)), 0) from {schema}.pack k where k.worker_id = w.id) as held) l
   left join lateral (
     select s.at, s.memory_bytes, s.cpu_ratio, s.lag_ms
       from {schema}.worker_sample s
@@ -3384,6 +3625,7 @@ as $$
 declare
   v_now timestamptz := {clock};
   v_run {schema}.run;
+  v_pack {schema}.pack;
   v_ready {schema}.ready;
   v_lease {schema}.lease;
   v_parked {schema}.parked;
@@ -3397,8 +3639,16 @@ begin
     return null;
   end if;
 
-  select l.* into v_lease from {schema}.lease l where l.run_id = v_run.id and l.shard = v_run.shard;
-  if found then
+  select k.id, k.ready_at, k.worker_id, k.claimed_at into v_pack.id, v_pack.ready_at, v_pack.worker_id, v_pack.claimed_at
+    from {schema}.pack k
+   where k.id = v_run.pack_id and k.shard = v_run.shard and v_run.id = any (k.run_ids);
+  select l.worker_id, l.claimed_at into v_lease.worker_id, v_lease.claimed_at
+    from {schema}.lease l where l.run_id = v_run.id and l.shard = v_run.shard;
+  if not found then
+    v_lease.worker_id := v_pack.worker_id;
+    v_lease.claimed_at := v_pack.claimed_at;
+  end if;
+  if v_lease.worker_id is not null then
     select w.* into v_worker from {schema}.worker w where w.id = v_lease.worker_id;
     if v_worker.ended_at is not null or v_worker.heard_at <= v_now - v_worker.lease_ms * interval '1 millisecond' then
       return format('another worker to take it over: worker %s on host %s (pid %s) was last heard of at %s',
@@ -3415,12 +3665,11 @@ begin
 
   v_able := format('for %s@%s on queue "%s"', v_run.workflow, v_run.version, v_run.queue);
   select y.* into v_ready from {schema}.ready y where y.run_id = v_run.id and y.shard = v_run.shard;
-  if not found then
-    select k.ready_at, false into v_ready.ready_at, v_ready.suspect
-      from {schema}.pack k
-     where k.id = v_run.pack_id and k.shard = v_run.shard and v_run.id = any (k.run_ids);
+  if v_pack.id is not null then
+    v_ready.ready_at := v_pack.ready_at;
+    v_ready.suspect := false;
   end if;
-  if found then
+  if v_ready.ready_at is not null then
     if exists (select 1 from {schema}.queue q where q.name = v_run.queue and q.paused_at is not null) then
       return format('a resume of queue "%s"', v_run.queue);
     end if;
@@ -3654,9 +3903,18 @@ begin
                      where s.shard = p_shard and s.status = p_status and s.run_id < v_before and s.run_id > v_after
                      order by s.status desc, s.run_id desc limit p_look);
   elsif p_status = 'running' then
-    v_look := array(select l.run_id from {schema}.lease l
-                     where l.shard = p_shard and l.run_id < v_before and l.run_id > v_after
-                     order by l.run_id desc limit p_look);
+    v_look := array(select m.run_id
+                      from ((select l.run_id from {schema}.lease l
+                              where l.shard = p_shard and l.run_id < v_before and l.run_id > v_after
+                              order by l.run_id desc limit p_look)
+                            union all
+                            select u.run_id
+                              from (select k.run_ids from {schema}.pack k
+                                     where k.shard = p_shard and k.worker_id is not null
+                                     order by k.worker_id, k.claimed_at offset 0) k
+                             cross join unnest(k.run_ids) u (run_id)
+                             where u.run_id < v_before and u.run_id > v_after) m
+                     order by m.run_id desc limit p_look);
   elsif p_status in ('paused', 'blocked') then
     v_look := array(select p.run_id from {schema}.parked p
                      where p.shard = p_shard and p.reason = p_status and p.reason <> 'waiting'
@@ -3671,7 +3929,7 @@ begin
     -- before the page does, or in one that ends within a second of it. What is older is for the next page.
     v_newest := {schema}.later_id_v1(v_before, 1001);
     v_floor := coalesce((select k.id from {schema}.pack k
-                          where k.shard = p_shard and k.id < v_before
+                          where k.shard = p_shard and k.id < v_before and k.worker_id is null
                           order by k.id desc offset p_look / 32 limit 1), v_after);
     v_look := array(select m.run_id
                       from ((select y.run_id from {schema}.ready y
@@ -3681,6 +3939,7 @@ begin
                             select u.run_id
                               from (select k.run_ids from {schema}.pack k
                                      where k.shard = p_shard and k.id < v_newest and k.id >= v_floor and k.run_ids[1] < v_before
+                                       and k.worker_id is null
                                      order by k.id desc) k
                              cross join unnest(k.run_ids) u (run_id)
                              where u.run_id < v_before and u.run_id > v_after and u.run_id >= v_floor
@@ -3767,7 +4026,12 @@ declare
   v_ready bigint := (select count(*) from (select 1 from {schema}.ready y where y.shard = p_shard limit p_most) y);
   v_packs bigint := (select count(*) from (select 1 from {schema}.pack k where k.shard = p_shard limit p_most) k);
   v_packed bigint := (select coalesce(sum(cardinality(k.run_ids)), 0)
-                        from (select k.run_ids from {schema}.pack k where k.shard = p_shard limit p_most) k);
+                        from (select k.run_ids, k.worker_id from {schema}.pack k where k.shard = p_shard limit p_most) k
+                       where k.worker_id is null);
+  v_held_packed bigint := (select coalesce(sum(cardinality(k.run_ids)), 0)
+                             from (select k.run_ids from {schema}.pack k
+                                    where k.shard = p_shard and k.worker_id is not null
+                                    order by k.worker_id, k.claimed_at limit p_most) k);
   v_held bigint := (select count(*) from (select 1 from {schema}.lease l where l.shard = p_shard limit p_most) l);
   v_parked bigint := (select count(*) from (select 1 from {schema}.parked p where p.shard = p_shard limit p_most) p);
   v_delayed bigint := (select count(*) from (select 1 from {schema}.parked p
@@ -3791,11 +4055,11 @@ begin
   return query
   select c.status, c.n, c.is_exact
     from (values ('pending', v_ready + v_packed + v_delayed, v_ready < p_most and v_packs < p_most and v_delayed < p_most),
-                 ('running', v_held, v_held < p_most),
+                 ('running', v_held + v_held_packed, v_held < p_most and v_held_packed < p_most),
                  ('waiting', greatest(v_parked - v_delayed - v_paused - v_blocked, 0), v_parked < p_most),
                  ('paused', v_paused, v_paused < p_most),
                  ('blocked', v_blocked, v_blocked < p_most),
-                 ('completed', greatest(v_all - v_ready - v_packed - v_held - v_parked - v_stopped, 0), v_exact)) c (status, n, is_exact);
+                 ('completed', greatest(v_all - v_ready - v_packed - v_held_packed - v_held - v_parked - v_stopped, 0), v_exact)) c (status, n, is_exact);
   return query
   select s.status, s.n, s.n < p_most
     from unnest('{failed,cancelled,timed_out,expired}'::text[]) k (status)
@@ -3852,6 +4116,7 @@ begin
   ), packed_lane as (
     (select k.queue, k.workflow, k.version, k.priority, k.ready_at
        from {schema}.pack k
+      where k.worker_id is null
       order by k.queue, k.workflow, k.version, k.priority, k.ready_at
       limit 1)
     union all
@@ -3860,7 +4125,7 @@ begin
      cross join lateral (
        select k.queue, k.workflow, k.version, k.priority, k.ready_at
          from {schema}.pack k
-        where (k.queue, k.workflow, k.version, k.priority) > (l.queue, l.workflow, l.version, l.priority)
+        where (k.queue, k.workflow, k.version, k.priority) > (l.queue, l.workflow, l.version, l.priority) and k.worker_id is null
         order by k.queue, k.workflow, k.version, k.priority, k.ready_at
         limit 1) n
   ), kind as (
@@ -3876,6 +4141,7 @@ begin
      select count(*) + (select coalesce(sum(cardinality(s.run_ids)), 0)
                           from (select s.run_ids from {schema}.pack s
                                  where s.shard = p_shard and s.queue = k.queue and s.workflow = k.workflow and s.version = k.version
+                                   and s.worker_id is null
                                  limit p_most) s) as n
        from (select 1 from {schema}.ready y
               where y.shard = p_shard and y.queue = k.queue and y.workflow = k.workflow and y.version = k.version
@@ -3909,7 +4175,7 @@ $$;
 
 -- Ends a run at once, without its code. Its holder, if it has one, finds its lease gone.
 -- Answers 'terminated', 'ended' or 'missing'. Fails with 40001 if it must be tried again.
--- Locks: run rows of the run, its parent and its live children, in id order; then their leases, in id order; then its room.
+-- Locks: run rows of the run, its parent and its live children, in id order; then its pack; then their leases, in id order; then its room.
 -- Index: run_pkey, run_parent, the rooms' primary keys, event_pkey.
 create function {schema}.terminate_run_v1(p_shard smallint, p_run uuid, p_data text, p_notes text)
 returns text
@@ -3944,11 +4210,11 @@ begin
   if v_status is not null then
     return 'ended';
   end if;
-  -- All that are needed, together: a holder of several locks them in id order, too.
+  -- All leases that are needed, together, and packs before them: a holder of several locks them so, too.
+  perform {schema}.unpack_runs_v1(p_shard, array[p_run]);
   v_leased := array(select l.run_id from {schema}.lease l
                      where l.shard = p_shard and l.run_id = any (v_locked)
                      order by l.run_id for update);
-  perform {schema}.unpack_runs_v1(p_shard, array[p_run]);
   delete from {schema}.parked p where p.shard = p_shard and p.run_id = p_run returning p.epoch, p.attempt into v_epoch, v_attempt;
   for i in 1 .. 3 loop
     exit when v_epoch is not null;
@@ -5231,7 +5497,7 @@ $$;
 -- The first statement of such a transaction. Marks it, so that record_in_transaction knows it again: a function that ends the
 -- transaction by itself would have its record committed apart from what it wrote. Answers 'open', or 'lost' for a run that is
 -- not held so. p_idle: how long the session may idle between the function's own statements, unless it may less already.
--- Locks: nothing. Index: lease_pkey.
+-- Locks: nothing. Index: lease_pkey, run_pkey, pack_pkey.
 create function {schema}.open_transaction_v1(
   p_token text, p_shard smallint, p_worker uuid, p_run uuid, p_epoch integer, p_idle interval)
 returns text
@@ -5246,6 +5512,7 @@ begin
   return case when exists (select 1 from {schema}.lease l
                             where l.shard = p_shard and l.run_id = p_run and l.epoch = p_epoch
                               and (l.worker_id = p_worker) is true)
+                or p_epoch = 1 and {schema}.packs_of_v1(p_shard, array[p_run], p_worker) <> '{}'
               then 'open' else 'lost' end;
 end
 $$;

@@ -28,7 +28,7 @@ import { createDatabase, type Row } from "./database.ts";
 import { examineServer } from "./examine.ts";
 import { assertFits } from "./fitting-schema.ts";
 import { sendOne, type ForOne } from "./for-one.ts";
-import { createGroupCommit } from "./group-commit.ts";
+import { createGroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 import { createHolderTransactions } from "./holder-transactions.ts";
 import { createListener, type Listener, type ListenState } from "./listener.ts";
 import { type MigrateAnswer, type MigrateOptions, latestVersion, migrate } from "./migrate.ts";
@@ -49,6 +49,7 @@ import {
   type HeldCreation,
 } from "./transitions/create-runs.ts";
 import {
+  areOfOnePack,
   beginRuns,
   completeRun,
   completeRunValues,
@@ -131,6 +132,11 @@ export interface PostgresStore extends Store {
   close(): Promise<void>;
 }
 
+/** How calls of one kind are merged, beyond what all have in common. */
+interface BatchOptions<Item, Answer> extends Pick<GroupCommitOptions<Item, Answer>, "halves" | "isTogether"> {
+  readonly forOne?: ForOne<Item, Answer>;
+}
+
 /** Every hot call merges with its like. Bounds on one call, and on what may wait for the next. */
 const batchBounds = { maxItems: 500, maxBytes: 4_000_000, maxUnanswered: 20_000, blockedForMs: 5_000 };
 
@@ -184,7 +190,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     sizeOf: (item: Item) => number,
     encode: (shard: number, items: readonly Item[]) => readonly unknown[],
     decode: (items: readonly Item[], rows: readonly never[]) => readonly (Answer | PawlError)[],
-    { halves, forOne }: { readonly halves?: "calls" | "waves"; readonly forOne?: ForOne<Item, Answer> } = {},
+    { halves, isTogether, forOne }: BatchOptions<Item, Answer> = {},
   ): (item: Item) => Promise<Answer> {
     const send = async (shard: number, items: readonly Item[]): Promise<readonly (Answer | PawlError)[]> => {
       const [only] = items;
@@ -209,6 +215,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
           name: statement.name,
           sizeOf,
           ...(halves !== undefined && { halves }),
+          ...(isTogether !== undefined && { isTogether }),
           pause: (ms) => delay(options.timers, ms),
           send: (items) => send(shard, items),
         });
@@ -309,6 +316,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
         rows,
       ),
     {
+      isTogether: areOfOnePack,
       forOne: {
         statement: completeRun,
         isFor: isPlainEnding,

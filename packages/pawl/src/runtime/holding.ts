@@ -188,7 +188,8 @@ class RunHolding implements Holding {
     this.#claimed = claimed;
     this.#parts = parts;
     this.#log = log;
-    this.#lease = { runId: claimed.runId, epoch: claimed.epoch, workerId, server: claimed.server };
+    const { runId, epoch, server, pack } = claimed;
+    this.#lease = { runId, epoch, workerId, server, pack };
     this.time = createStoreTime(clock, claimed.claimedAt, takenAt);
     this.#report = emit && createFactReport(emit, claimed, workerId, () => this.time.estimate(), payloads);
     this.#turns = new Turns(timers);
@@ -258,7 +259,7 @@ class RunHolding implements Holding {
   renew(again: ClaimedRun): boolean {
     const isNext = again.epoch === this.#lease.epoch + 1 && again.attempt === this.#claimed.attempt;
     if (!isNext || again.lastSeq !== this.#lastSeq || !this.isHeld()) return false;
-    this.#lease = { ...this.#lease, epoch: again.epoch, server: again.server };
+    this.#lease = { ...this.#lease, epoch: again.epoch, server: again.server, pack: again.pack };
     this.time.learn(again.claimedAt);
     this.#heldSince = this.time.estimate();
     this.#isTold = again.told;

@@ -169,13 +169,13 @@ export class PlainRun implements CodeHost, RunCodeParts {
   /** The one fact of most runs, written as `Holding` writes the last of others. */
   #complete(output: Payload | null): void {
     const { store, workerId, audiences, ending, probe } = this.#parts;
-    const { runId, epoch, server, attempt, claimedAt, parentId } = this.claimed;
+    const { runId, epoch, server, pack, attempt, claimedAt, parentId } = this.claimed;
     ending?.(runId, epoch);
     const waiting = whoWaits(audiences, runId);
     probe("end.before");
     if (!this.#host.isHeld()) return this.#stop();
     const written: Ending = {
-      lease: { runId, epoch, workerId, server },
+      lease: { runId, epoch, workerId, server, pack },
       events: [{ seq: 1, kind: "completed", name: null, attempt, beganAt: claimedAt, data: null }],
       children: none,
       status: "completed",

@@ -14,6 +14,8 @@ export interface Lease {
   readonly workerId: string;
   /** As the claim said. */
   readonly server?: number | undefined;
+  /** As the claim said. */
+  readonly pack?: string | undefined;
 }
 
 /** A place in the order of `ready`: priority, then age, then id. */
@@ -104,6 +106,8 @@ export interface ClaimedRun {
    * have. Default: there is only one.
    */
   readonly server?: number | undefined;
+  /** What it shares a lease with, at the time of the claim: those of a pack leave together at the least cost. Default: nothing. */
+  readonly pack?: string | undefined;
 }
 
 /** What became of a run that a worker would hold from its start. */
@@ -120,6 +124,8 @@ export interface Claim {
   readonly now: number;
   /** More may be claimable: somebody else was taking of it at that moment. */
   readonly isCutShort?: true;
+  /** More is claimable, though fewer were claimed than were asked for. */
+  readonly hasLeft?: true;
 }
 
 /** A fact to append. The holder numbers it: repeating a write repeats the same `seq`, and changes nothing. */

@@ -151,7 +151,7 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
     const doubledMs = found > 0 || cutShortMs === null ? shortestTakingMs : 2 * cutShortMs;
     cutShortMs = answer.isCutShort === true ? Math.min(doubledMs, longestTakingMs) : null;
     if (cutShortMs !== null) takenAt = roomSince + jittered(cutShortMs, random);
-    isMoreWaiting = found === limit || cutShortMs !== null;
+    isMoreWaiting = found === limit || answer.hasLeft === true || cutShortMs !== null;
     fullLookAt = look.isFull || isMoreWaiting ? Number.POSITIVE_INFINITY : marks.fullLookDueAt();
     if (isPoll && found > 0) isNotified = false;
     pollTimes = isNotified ? Math.min(rarestPoll, pollTimes * 1.5) : 1;

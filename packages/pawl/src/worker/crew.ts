@@ -75,8 +75,13 @@ export interface Crew {
 
 /** `isBrief`: it is to find all there is to do at once, and to leave. */
 export function createCrew(deps: WorkerDeps, settings: WorkerSettings, isBrief = false): Crew {
-  const findWorkflow = (name: string, version: number): Workflow | undefined =>
-    settings.workflows.find((workflow) => workflow.name === name && workflow.version === version);
+  /** What is claimed together is most often of one workflow. */
+  let found: Workflow | undefined;
+  const findWorkflow = (name: string, version: number): Workflow | undefined => {
+    if (found?.name !== name || found.version !== version)
+      found = settings.workflows.find((workflow) => workflow.name === name && workflow.version === version);
+    return found;
+  };
   const { emit, clock } = deps;
   const at = (): Date => new Date(deps.storeClock.now());
   const slots = createSlots<OwnedHeld>(settings.concurrency);
@@ -90,7 +95,7 @@ export function createCrew(deps: WorkerDeps, settings: WorkerSettings, isBrief =
     woken: recovered,
     isFed: () => claimLoop.isFed(),
   });
-  const found = ({ expiredWorkers, recovered, failed, expiredRuns }: SweepAnswer): void => {
+  const swept = ({ expiredWorkers, recovered, failed, expiredRuns }: SweepAnswer): void => {
     const { workerId } = registration;
     emit?.({ kind: "sweep.recovered", at: at(), workerId, expiredWorkers, recovered, failed, expiredRuns });
   };
@@ -99,7 +104,7 @@ export function createCrew(deps: WorkerDeps, settings: WorkerSettings, isBrief =
     intervalMs: settings.leaseMs / 3,
     heldOffMs: () => registration.sparesOthersUntil() - clock.now(),
     recovered,
-    found,
+    found: swept,
   });
   const store = observeParks(deps.store, (dueInMs) => dueTimer.parked(dueInMs));
   const lost = ({ claimed, workerId }: OwnedRun): void => {

@@ -233,8 +233,8 @@ export function createWorld(harness: StoreHarness): World {
   return world;
 }
 
-export function leaseOf(workerId: string, { runId, epoch, server }: ClaimedRun): Lease {
-  return { runId, epoch, workerId, server };
+export function leaseOf(workerId: string, { runId, epoch, server, pack }: ClaimedRun): Lease {
+  return { runId, epoch, workerId, server, pack };
 }
 
 /** The one room a run is in. */

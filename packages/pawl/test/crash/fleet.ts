@@ -69,7 +69,7 @@ export class Fleet {
   async #holders(): Promise<ReadonlySet<number>> {
     const { pool, schema } = this.#scene;
     const { rows } = await pool.query<{ pid: number }>(
-      `select distinct w.pid from ${schema}.lease l join ${schema}.worker w on w.id = l.worker_id`,
+      `select distinct w.pid from ${schema}.live_runs l join ${schema}.worker w on w.id = l.worker_id`,
     );
     return new Set(rows.map(({ pid }) => pid));
   }

@@ -26,7 +26,7 @@ const questions: Readonly<Record<string, string>> = {
                   (select count(*) from {schema}.ready), (select count(*) from {schema}.ready where suspicion >= 2),
                   (select sum(cardinality(run_ids)) from {schema}.pack),
                   (select count(*) from {schema}.parked),
-                  (select json_agg(l) from (select worker_id, count(*) from {schema}.lease group by 1) l))`,
+                  (select json_agg(l) from (select worker_id, count(*) from {schema}.live_runs where worker_id is not null group by 1) l))`,
   workers: `
     select format('%s pid %s: heard %s ago, ended %s', w.id, w.pid, clock_timestamp() - w.heard_at, w.ended_at)
       from {schema}.worker w

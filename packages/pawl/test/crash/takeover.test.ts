@@ -46,7 +46,7 @@ describe("runs of a worker that was killed", { timeout: kills * (3 * leaseMs + 1
 
 async function countHeld({ pool, schema }: Scene, { pid }: WorkerProcess): Promise<number> {
   const { rows } = await pool.query<{ held: number }>(
-    `select count(*)::int as held from ${schema}.lease l join ${schema}.worker w on w.id = l.worker_id where w.pid = $1`,
+    `select count(*)::int as held from ${schema}.live_runs l join ${schema}.worker w on w.id = l.worker_id where w.pid = $1`,
     [pid],
   );
   return rows[0]!.held;

@@ -19,15 +19,16 @@ export function gatesOf({ runs, ready, lease, parked, workers }: StoreSnapshot):
     text: `select 1 from {schema}.${table} where ${idColumns[table]} = $1 for update`,
     id,
   });
-  const readyGate = (id: string): Gate => ({
-    ...gate("ready", id),
-    text: `with single as (${gate("ready", id).text}), packed as (select 1 from {schema}.pack where $1 = any (run_ids) for update)
+  /** The row in the room, or the pack. */
+  const roomGate = (table: "ready" | "lease", id: string): Gate => ({
+    ...gate(table, id),
+    text: `with single as (${gate(table, id).text}), packed as (select 1 from {schema}.pack where $1 = any (run_ids) for update)
            select 1 from single union all select 1 from packed`,
   });
   return [
     ...runs.map(({ id }) => gate("run", id)),
-    ...ready.map(({ runId }) => readyGate(runId)),
-    ...lease.map(({ runId }) => gate("lease", runId)),
+    ...ready.map(({ runId }) => roomGate("ready", runId)),
+    ...lease.map(({ runId }) => roomGate("lease", runId)),
     ...parked.map(({ runId }) => gate("parked", runId)),
     ...workers.map(({ id }) => gate("worker", id)),
   ];

@@ -1,4 +1,4 @@
 import { describePairs } from "./pair-test.ts";
-import { batches, crashedAlone, deadWorker, heldRun } from "./scenarios.ts";
+import { batches, crashedAlone, deadTogether, deadWorker, heldRun, heldTogether } from "./scenarios.ts";
 
-describePairs("held runs", [heldRun, batches, deadWorker, crashedAlone]);
+describePairs("held runs", [heldRun, heldTogether, batches, deadWorker, deadTogether, crashedAlone]);

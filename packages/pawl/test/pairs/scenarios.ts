@@ -1,5 +1,6 @@
+import { expect } from "vitest";
 import type { Lease, Recording } from "../../src/store/lease.ts";
-import { anyLane, event, json, leaseMs, type World } from "../conformance/world.ts";
+import { anyLane, event, json, leaseMs, leaseOf, type World } from "../conformance/world.ts";
 import {
   ambientMoves,
   claimMove,
@@ -110,6 +111,80 @@ export const heldRun: Scenario = {
       ...workerMoves(world, "its worker", lease.workerId, [lease]),
       claimMove("another worker", await world.worker()),
       claimMove("its worker", lease.workerId),
+    ];
+  },
+};
+
+/** Three runs that were started together and claimed together, and a run that the worker held before. */
+async function holdTogether(world: World): Promise<{
+  readonly loose: Lease;
+  readonly together: readonly [Lease, Lease, Lease];
+}> {
+  const loose = await world.startHeld({ workflow: "other" });
+  const { workerId } = loose;
+  await world.store.createRuns([world.newRun(), world.newRun(), world.newRun()]);
+  const { runs } = await world.claim(workerId);
+  expect(runs).toHaveLength(3);
+  return { loose, together: runs.map((run) => leaseOf(workerId, run)) as [Lease, Lease, Lease] };
+}
+
+export const heldTogether: Scenario = {
+  name: "runs that were claimed together",
+  async build(world) {
+    const { loose, together } = await holdTogether(world);
+    const [one, two, three] = together;
+    const takes = await world.insert(one.runId, "signal:a");
+    await world.insert(three.runId, "pause");
+    const completed = await Promise.all(together.map((lease) => world.ending(lease)));
+    const record = (leases: readonly Lease[]) => leases.map((lease) => ({ lease, events: [], children: [] }));
+    return [
+      ...(await holderMoves(world, "the first", one, takes)),
+      moves.end("complete all", completed),
+      moves.end("complete all, the other way round", completed.toReversed()),
+      moves.end("complete two of them", completed.slice(0, 2)),
+      moves.end("complete all, and a run of its own", [...completed, await world.ending(loose)]),
+      moves.end("complete two and fail one", [...completed.slice(0, 2), await world.ending(three, "failed")]),
+      moves.record("record for a run of its own and the last", record([loose, three])),
+      moves.record("record for all", record(together)),
+      moves.release("release a run of its own and the last", [loose, three]),
+      moves.release("release the second", [two]),
+      moves.tell("tell the last and the first to cancel", [
+        world.message(three.runId, "cancel"),
+        world.message(one.runId, "cancel"),
+      ]),
+      moves.tell("tell the last, and a run of its own", [
+        world.message(three.runId, "signal:a"),
+        world.message(loose.runId, "signal:a"),
+      ]),
+      ...userTellMoves(world, "the first", one.runId),
+      ...operatorMoves("the first", one.runId),
+      ...ambientMoves([one.runId, three.runId, loose.runId]),
+      ...workerMoves(world, "their worker", one.workerId, [...together, loose]),
+      claimMove("another worker", await world.worker()),
+    ];
+  },
+};
+
+export const deadTogether: Scenario = {
+  name: "runs that were claimed together by a worker that is dead",
+  async build(world) {
+    const { loose, together } = await holdTogether(world);
+    const [one, , three] = together;
+    await world.insert(three.runId, "cancel");
+    await world.clock.advance(leaseMs);
+    const completed = await Promise.all(together.map((lease) => world.ending(lease)));
+    return [
+      moves.end("complete all", completed),
+      moves.end("complete two of them", completed.slice(1)),
+      moves.record("record for a run of its own and the last", [
+        { lease: loose, events: [], children: [] },
+        { lease: three, events: [], children: [] },
+      ]),
+      ...tellMoves(world, "the first", one.runId),
+      ...operatorMoves("the first", one.runId),
+      ...ambientMoves([one.runId, three.runId]),
+      ...workerMoves(world, "their worker", one.workerId, [...together, loose]),
+      claimMove("another worker", await world.worker()),
     ];
   },
 };

@@ -28,11 +28,16 @@ const queries: Record<keyof StoreSnapshot, string> = {
   ready: `select ${room}, told, ${ms("ready_at")} as "readyAt", ${ms("expires_at")} as "expiresAt"
             from (select run_id, epoch, last_seq, attempt, failures, crashes, suspicion, told, ready_at, expires_at from {schema}.ready
                    union all
-                  select unnest(run_ids), 0, 0, 1, 0, 0, 0, false, ready_at, null from {schema}.pack) ready
+                  select unnest(run_ids), 0, 0, 1, 0, 0, 0, false, ready_at, null from {schema}.pack where worker_id is null) ready
            order by run_id`,
   lease: `select ${room}, told, worker_id as "workerId", ${ms("claimed_at")} as "claimedAt", ${ms("began_at")} as "begunAt",
                  crash_limit as "crashLimit"
-            from {schema}.lease order by run_id`,
+            from (select run_id, epoch, last_seq, attempt, failures, crashes, suspicion, told, worker_id, claimed_at, began_at, crash_limit
+                    from {schema}.lease
+                   union all
+                  select unnest(run_ids), 1, 0, 1, 0, 0, 0, false, worker_id, claimed_at, began_at, crash_limit
+                    from {schema}.pack where worker_id is not null) lease
+           order by run_id`,
   parked: `select ${room}, reason, ${ms("due_at")} as "dueAt", array(select w from unnest(wants) w order by w collate "C") as wants
              from {schema}.parked order by run_id`,
   events: `select run_id as "runId", seq, kind, ${ms("at")} as at, name, attempt, ${ms("began_at")} as "beganAt",

@@ -1,8 +1,9 @@
 import type { RunId } from "../../core/ids.ts";
 import type { Payload } from "../../core/json.ts";
 import type { RetryPolicy } from "../../core/retry.ts";
+import { sortedBy } from "../../core/sorted-by.ts";
 import { firstEpoch, type Claim, type ClaimedRun, type ClaimRequest, type Lane } from "../../store/lease.ts";
-import { payloadOf } from "../columns.ts";
+import { column, payloadOf } from "../columns.ts";
 import type { Row } from "../database.ts";
 import { transition } from "../transition.ts";
 
@@ -30,13 +31,15 @@ interface ClaimedRow extends Row {
 
 /** Plain runs that were started together. */
 interface Packed {
+  /** Null: they have leases of their own. */
+  readonly pack: string | null;
   readonly priority: number;
   readonly ids: readonly RunId[];
   readonly inputs: readonly (string | null)[];
   /** Null: none has any. */
-  readonly notes: readonly (string | null)[] | null;
+  readonly notes?: readonly (string | null)[] | null;
   /** Those whose inputs are not among them; null: none. */
-  readonly leftOut: readonly RunId[] | null;
+  readonly leftOut?: readonly RunId[] | null;
 }
 
 /** What few runs have. */
@@ -83,13 +86,13 @@ export function claimRunsValues(shard: number, request: ClaimRequest): readonly 
     request.suspects ? Math.min(request.limit, 1) : request.limit,
     request.suspects,
     request.begin,
-    lanes.map((lane) => lane.queue),
-    lanes.map((lane) => lane.workflow),
-    lanes.map((lane) => lane.version),
-    lanes.map((lane) => lane.crashLimit),
-    lanes.map((lane) => lane.after?.priority ?? lowestPriority),
-    lanes.map((lane) => lane.after?.readyAt ?? null),
-    lanes.map((lane) => lane.after?.runId ?? lowestId),
+    column(lanes, (lane) => lane.queue),
+    column(lanes, (lane) => lane.workflow),
+    column(lanes, (lane) => lane.version),
+    column(lanes, (lane) => lane.crashLimit),
+    column(lanes, (lane) => lane.after?.priority ?? lowestPriority),
+    column(lanes, (lane) => lane.after?.readyAt ?? null),
+    column(lanes, (lane) => lane.after?.runId ?? lowestId),
     request.leaseMs ?? null,
   ];
 }
@@ -109,8 +112,9 @@ export function decodeClaim({ lanes }: ClaimRequest, rows: readonly ClaimedRow[]
       runs.push(runOf(row.run_id, payloadOf(row.input, row.notes), more, stage));
     } else if (row.more !== null) unpack(JSON.parse(row.more) as Packed, stage, runs);
   }
-  const claim = { runs: runs.sort(byPlace), suspectsWaiting: about?.told ?? false, now };
-  return about?.epoch === 1 ? { ...claim, isCutShort: true } : claim;
+  const claim = { runs: sortedBy(byPlace, runs), suspectsWaiting: about?.told ?? false, now };
+  if (about?.epoch === 1) return { ...claim, isCutShort: true };
+  return about?.epoch === 2 ? { ...claim, hasLeft: true } : claim;
 }
 
 /** What a row says of its run, or of all its runs, beside `More`. */
@@ -123,6 +127,7 @@ interface Stage {
   readonly createdAt: number;
   readonly claimedAt: number;
   readonly server: number | undefined;
+  readonly pack: string | undefined;
 }
 
 function stageOf(row: ClaimedRow, lane: Lane, claimedAt: number, server: number | undefined): Stage {
@@ -135,16 +140,19 @@ function stageOf(row: ClaimedRow, lane: Lane, claimedAt: number, server: number 
     createdAt: row.created_ms ?? row.ready_ms,
     claimedAt,
     server,
+    pack: undefined,
   };
 }
 
-function unpack({ priority, ids, inputs, notes, leftOut }: Packed, stage: Stage, runs: ClaimedRun[]): void {
+function unpack(packed: Packed, shared: Stage, runs: ClaimedRun[]): void {
+  const { pack, priority, ids, inputs, notes, leftOut } = packed;
+  const stage = { ...shared, pack: pack ?? undefined };
   const more = priority === 0 ? nothingMore : { ...nothingMore, priority };
-  for (const [index, runId] of ids.entries()) {
+  const without = { ...more, isInputLeftOut: true };
+  ids.forEach((runId, index) => {
     const input = payloadOf(inputs[index] ?? null, notes?.[index] ?? null);
-    const isInputLeftOut = leftOut?.includes(runId) === true;
-    runs.push(runOf(runId, input, isInputLeftOut ? { ...more, isInputLeftOut } : more, stage));
-  }
+    runs.push(runOf(runId, input, leftOut?.includes(runId) === true ? without : more, stage));
+  });
 }
 
 function runOf(runId: RunId, input: Payload | null, more: More, stage: Stage): ClaimedRun {
@@ -174,6 +182,7 @@ function runOf(runId: RunId, input: Payload | null, more: More, stage: Stage): C
     claimedAt: stage.claimedAt,
     mark: { priority: more.priority, readyAt: stage.readyAt, runId },
     server: stage.server,
+    pack: stage.pack,
   };
 }
 

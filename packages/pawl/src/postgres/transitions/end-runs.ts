@@ -19,7 +19,7 @@ export const endRuns = transition(
   "end_runs",
   `select run_id
      from {schema}.end_runs_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
-                               $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)`,
+                               $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)`,
 );
 
 /** See migrations/0017_one_run.sql. */
@@ -57,6 +57,7 @@ export function endValues(shard: number, given: readonly Ending[]): readonly unk
       endings.map(({ lease }) => lease),
     ),
     ...knownValues(endings),
+    ...packValues(endings),
     endings.every(isCompleted) ? null : bareColumn(endings, (ending) => ending.status),
     sparseColumn(endings, (ending) => ending.error?.json),
     sparseColumn(endings, (ending) => ending.error?.notes),
@@ -69,6 +70,31 @@ export function endValues(shard: number, given: readonly Ending[]): readonly unk
       event.kind === "completed" && epoch !== firstEpoch ? epoch : null,
     ),
   ];
+}
+
+/** The packs in which they were claimed, and where in the order of their ids those of each begin and end, from 1; null where there are none. */
+function packValues(endings: readonly Ending[]): readonly unknown[] {
+  const packs: string[] = [];
+  const firsts: number[] = [];
+  const lasts: number[] = [];
+  let before: string | undefined;
+  for (const [index, { lease }] of endings.entries()) {
+    const { pack } = lease;
+    if (pack !== undefined && pack !== before) {
+      packs.push(pack);
+      firsts.push(index + 1);
+      lasts.push(index + 1);
+    } else if (pack !== undefined) lasts[lasts.length - 1] = index + 1;
+    before = pack;
+  }
+  return packs.length === 0
+    ? [null, null, null]
+    : [packs, firsts, lasts].map((list) => `{${list.join(",")}}`);
+}
+
+/** Those of a pack leave together at the least cost. */
+export function areOfOnePack({ lease: a }: Ending, { lease: b }: Ending): boolean {
+  return a.pack !== undefined && a.pack === b.pack;
 }
 
 /** Leaves nothing but the fact that it has completed. */

@@ -1,11 +1,12 @@
 import type { Payload } from "../../core/json.ts";
+import { sortedBy } from "../../core/sorted-by.ts";
 import { knownSeq, type Lease, type NewEvent, type Recording } from "../../store/lease.ts";
 import { bareColumn, commonColumn, sizeOfPayload, sparseColumn } from "../columns.ts";
 import { runsJson, sizeOfRun } from "./create-runs.ts";
 
 /** By the ids of the runs, as `lock_leases` locks them. */
 export function inOrder<Item extends { readonly lease: Lease }>(items: readonly Item[]): readonly Item[] {
-  return items.toSorted((a, b) => (a.lease.runId < b.lease.runId ? -1 : 1));
+  return sortedBy((a, b) => (a.lease.runId < b.lease.runId ? -1 : 1), items);
 }
 
 /** The parameters that every call of holders begins with: shard, worker, runs, epochs. All leases are of one worker. */
