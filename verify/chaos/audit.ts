@@ -129,14 +129,20 @@ export const auditSql = `
   )}
   ${triggerSql(
     "inbox",
-    "insert",
-    note(
-      "told",
-      "new.run_id",
-      "null",
-      "null",
-      "json_build_object('id', new.id, 'topic', new.topic, 'key', new.idempotency_key)",
-    ),
+    "insert or delete",
+    `if tg_op = 'INSERT' then
+       ${note(
+         "told",
+         "new.run_id",
+         "null",
+         "null",
+         "json_build_object('id', new.id, 'topic', new.topic, 'key', new.idempotency_key)",
+       )}
+     else
+       -- Taken back by the call that stored it, for the run has ended meanwhile: it was never accepted.
+       delete from chaos.log l
+        where l.what = 'told' and l.run = old.run_id and l.tx = pg_current_xact_id() and l.detail ->> 'id' = old.id::text;
+     end if;`,
   )}
   ${triggerSql(
     "worker",

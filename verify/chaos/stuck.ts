@@ -11,7 +11,12 @@ const live = "select run_id from pawl.live_runs order by run_id limit 20";
 const questions: Readonly<Record<string, string>> = {
   rooms: `select (select count(*) from pawl.ready) as ready, (select count(*) from pawl.ready where suspect) as suspects,
                  (select sum(cardinality(run_ids)) from pawl.pack) as packed, (select count(*) from pawl.lease) as lease, (select count(*) from pawl.parked) as parked`,
-  workers: "select * from pawl.worker order by id desc limit 30",
+  workers:
+    "select * from pawl.worker order by id in (select worker_id from pawl.live_runs) desc, id desc limit 30",
+  "held runs":
+    "select r.id, r.workflow, r.key, r.created_at, to_json(l) as lease, r.input from pawl.live_runs v join pawl.run r on r.id = v.run_id left join pawl.lease l on l.run_id = r.id where v.worker_id is not null limit 20",
+  audit:
+    "select * from chaos.log where run in (select run_id from pawl.live_runs where worker_id is not null order by 1 limit 5) or worker in (select worker_id from pawl.live_runs) and what in ('registered', 'heard', 'retired') order by n limit 1000",
   "live runs": `select r.id, r.workflow, r.key, r.parent_id, r.created_at, to_json(y) as ready, to_json(k) as pack, to_json(l) as lease, to_json(p) as parked, r.input
                   from pawl.run r left join pawl.ready y on y.run_id = r.id left join pawl.pack k on r.id = any (k.run_ids) left join pawl.lease l on l.run_id = r.id
                   left join pawl.parked p on p.run_id = r.id where r.id in (${live})`,
