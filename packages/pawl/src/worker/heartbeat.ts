@@ -51,7 +51,7 @@ export function createHeartbeat(parts: HeartbeatParts): Heartbeat {
   let turnDueAt = Number.POSITIVE_INFINITY;
   let wasBlocked = false;
   /** The id that the last turn was taken under. */
-  let knownAs: string | null = null;
+  let lastId: string | null = null;
   let cancelExpiry = (): void => {};
   const storeTime = (): Date => new Date(parts.storeClock.now());
 
@@ -150,6 +150,14 @@ export function createHeartbeat(parts: HeartbeatParts): Heartbeat {
       unanswered.add(sent);
     });
 
+  /** Its registration was as good as a heartbeat, a moment ago. */
+  const isJustRegistered = (): boolean => {
+    const { workerId, aliveUntil } = registration;
+    const isNew = workerId !== lastId;
+    lastId = workerId;
+    return isNew && aliveUntil !== null && aliveUntil - clock.now() > leaseMs - heartbeatMs / 2;
+  };
+
   const turn = async (): Promise<number> => {
     noticeBlock();
     turnDueAt = Number.POSITIVE_INFINITY;
@@ -158,10 +166,7 @@ export function createHeartbeat(parts: HeartbeatParts): Heartbeat {
     expireInTime();
     const begunAt = clock.now();
     turnDueAt = begunAt + heartbeatMs;
-    // Who has just registered was heard by that.
-    const isNew = knownAs !== registration.workerId;
-    knownAs = registration.workerId;
-    if (!isNew && unanswered.size < mostUnanswered) await beatInTime();
+    if (!isJustRegistered() && unanswered.size < mostUnanswered) await beatInTime();
     const nextAt = begunAt + (registration.isResting ? restBeats * leaseMs : heartbeatMs);
     turnDueAt = nextAt;
     return nextAt - clock.now();
