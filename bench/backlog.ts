@@ -20,7 +20,11 @@ export function backlogWorkloads(size: Size): readonly Workload[] {
       size,
       layRuns,
     ),
-    burdened("W5: a drain behind 100,000 runs of unknown workflows, of the rate without", size, layUnknown),
+    burdened(
+      `W5: a drain behind ${size.unknown.toLocaleString("en")} runs of unknown workflows, of the rate without`,
+      size,
+      layUnknown,
+    ),
     burdened(
       `W5: a drain while a snapshot is held for ${size.heldMs / 1_000} s, of the rate without`,
       size,
@@ -92,8 +96,8 @@ const layRuns: Burden = async (url, { backlog }) => {
   return async () => {};
 };
 
-const layUnknown: Burden = async (url) => {
-  await withClient(url, (client) => start(client, 100_000, { queue: "default", workflow: "unknown" }));
+const layUnknown: Burden = async (url, { unknown }) => {
+  await withClient(url, (client) => start(client, unknown, { queue: "default", workflow: "unknown" }));
   return async () => {};
 };
 
@@ -120,7 +124,7 @@ async function start(
     await client.query(
       `select pawl.create_runs_v1(0::smallint, (
          select json_agg($1::jsonb || jsonb_build_object('id', gen_random_uuid(), 'version', 1, 'priority', 0, 'input', '{"order":1}'))
-           from generate_series(1, $2)), false, true, null, null, null, null, null, null, null, null, null, null)`,
+           from generate_series(1, $2)), false, true, null, null, null, null, null, null, null, null, null, null, null)`,
       [JSON.stringify(terms), Math.min(perCall, count - done)],
     );
   }

@@ -38,14 +38,16 @@ const size = {
   latencies: Math.ceil(seconds * 100),
   resumed: isShort ? 500 : 5_000,
   timers: isShort ? 2_000 : seconds < 3 ? 20_000 : 100_000,
-  backlog: seconds < 3 ? 100_000 : 1_000_000,
-  heldMs: seconds < 3 ? 15_000 : 60_000,
+  backlog: isShort ? 3_000 : seconds < 3 ? 100_000 : 1_000_000,
+  unknown: isShort ? 3_000 : 100_000,
+  heldMs: isShort ? 100 : seconds < 3 ? 15_000 : 60_000,
 };
 const shortened = [
   "W1",
   "W2: drain of plain runs, one",
   "W3: five steps, 200",
   "W4",
+  "W5",
   "W6",
   "W7: the next step",
   "W8: calls",

@@ -39,6 +39,8 @@ export interface Size {
   readonly timers: number;
   /** How many runs of others lie in the tables. */
   readonly backlog: number;
+  /** How many runs of workflows that nobody knows stand before the others. */
+  readonly unknown: number;
   /** How long a snapshot is held open. */
   readonly heldMs: number;
 }
