@@ -66,6 +66,8 @@ const crowdsEveryMs = 2_000;
 /** Scenarios that begin after healing. */
 const lateScenarios = 10;
 const slackMs = 10_000;
+/** A worker waits for 30 s for what it executes. */
+const leaveMs = 40_000;
 /** Nothing at all happens for so long: it will not. */
 const stuckMs = 20_000;
 const twoHoursMs = 2 * 3_600_000;
@@ -328,7 +330,7 @@ class Round {
   async #leave(workforce: Workforce): Promise<void> {
     await Promise.all(
       workforce.working.map((worker) =>
-        Promise.race([worker.leave(), pause(slackMs, undefined, { ref: false })]),
+        Promise.race([worker.leave(), pause(leaveMs, undefined, { ref: false })]),
       ),
     );
   }

@@ -12,7 +12,7 @@ const questions: Readonly<Record<string, string>> = {
   rooms: `select (select count(*) from pawl.ready) as ready, (select count(*) from pawl.ready where suspect) as suspects,
                  (select sum(cardinality(run_ids)) from pawl.pack) as packed, (select count(*) from pawl.lease) as lease, (select count(*) from pawl.parked) as parked`,
   workers:
-    "select * from pawl.worker order by id in (select worker_id from pawl.live_runs) desc, id desc limit 30",
+    "select * from pawl.worker order by id in (select worker_id from pawl.live_runs where worker_id is not null) desc, started_at desc limit 30",
   "held runs":
     "select r.id, r.workflow, r.key, r.created_at, to_json(l) as lease, r.input from pawl.live_runs v join pawl.run r on r.id = v.run_id left join pawl.lease l on l.run_id = r.id where v.worker_id is not null limit 20",
   audit:

@@ -75,7 +75,13 @@ async function beginStep(
 }
 
 const poolTo = (connectionString: string): pg.Pool => {
-  const pool = new pg.Pool({ connectionString, max: settings.connections, connectionTimeoutMillis: 5_000 });
+  const pool = new pg.Pool({
+    connectionString,
+    max: settings.connections,
+    connectionTimeoutMillis: 5_000,
+    // As a user should: a connection that is half open never answers.
+    query_timeout: 10_000,
+  });
   pool.on("error", () => {});
   return pool;
 };

@@ -24,12 +24,7 @@ begin
              for update) l;
   -- What is missing may be held in a pack, or may have been given its lease since this looked.
   if v_held.runs is distinct from p_runs and (v_held.runs is null or not v_held.runs @> p_runs) then
-    perform {schema}.unpack_held_v1(p_shard, p_worker, p_runs, v_held.runs is not null);
-    if v_held.runs is not null then
-      perform 1 from {schema}.lease l
-        where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true
-          for update nowait;
-    end if;
+    perform {schema}.unpack_held_v1(p_shard, p_worker, p_runs);
     select array_agg(l.run_id), array_agg(l.run_id) filter (where l.told), array_agg(l.epoch)
       into v_held.runs, v_held.told, v_epochs
       from (select l.run_id, l.epoch, l.told

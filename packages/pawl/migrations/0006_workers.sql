@@ -45,16 +45,19 @@ declare
   v_packs uuid[];
   v_unknown uuid[];
   v_lease_ms integer;
+  -- Only then claims are kept out until it has the longer lease.
+  v_may_rest boolean;
 begin
   select w.lease_ms into v_lease_ms from {schema}.worker w where w.id = p_worker;
-  if p_lease_ms > v_lease_ms then
+  v_may_rest := p_lease_ms > v_lease_ms;
+  if v_may_rest then
     select w.lease_ms into v_lease_ms from {schema}.worker w where w.id = p_worker for update;
   else
     select w.lease_ms into v_lease_ms from {schema}.worker w where w.id = p_worker for no key update;
   end if;
   v_now := {clock};
   if p_lease_ms <= v_lease_ms
-     or p_lease_ms > v_lease_ms
+     or v_may_rest
         and not exists (select 1 from {schema}.lease l
                          where l.shard = p_shard and l.worker_id = p_worker order by l.claimed_at offset 0)
         and not exists (select 1 from {schema}.pack k

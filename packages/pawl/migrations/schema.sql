@@ -2653,16 +2653,19 @@ declare
   v_packs uuid[];
   v_unknown uuid[];
   v_lease_ms integer;
+  -- Only then claims are kept out until it has the longer lease.
+  v_may_rest boolean;
 begin
   select w.lease_ms into v_lease_ms from "pawl".worker w where w.id = p_worker;
-  if p_lease_ms > v_lease_ms then
+  v_may_rest := p_lease_ms > v_lease_ms;
+  if v_may_rest then
     select w.lease_ms into v_lease_ms from "pawl".worker w where w.id = p_worker for update;
   else
     select w.lease_ms into v_lease_ms from "pawl".worker w where w.id = p_worker for no key update;
   end if;
   v_now := clock_timestamp();
   if p_lease_ms <= v_lease_ms
-     or p_lease_ms > v_lease_ms
+     or v_may_rest
         and not exists (select 1 from "pawl".lease l
                          where l.shard = p_shard and l.worker_id = p_worker order by l.claimed_at offset 0)
         and not exists (select 1 from "pawl".pack k
@@ -3260,12 +3263,7 @@ begin
              for update) l;
   -- What is missing may be held in a pack, or may have been given its lease since this looked.
   if v_held.runs is distinct from p_runs and (v_held.runs is null or not v_held.runs @> p_runs) then
-    perform "pawl".unpack_held_v1(p_shard, p_worker, p_runs, v_held.runs is not null);
-    if v_held.runs is not null then
-      perform 1 from "pawl".lease l
-        where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true
-          for update nowait;
-    end if;
+    perform "pawl".unpack_held_v1(p_shard, p_worker, p_runs);
     select array_agg(l.run_id), array_agg(l.run_id) filter (where l.told), array_agg(l.epoch)
       into v_held.runs, v_held.told, v_epochs
       from (select l.run_id, l.epoch, l.told
@@ -3703,9 +3701,9 @@ begin
   if v_packed and v_new = v_count then
     insert into "pawl".pack (shard, id, ready_at, priority, version, queue, workflow, run_ids, inputs)
     select p_shard, n_ids[least(f + 63, v_count)], p_now, v_priority, v_version, v_queue, v_workflow, n_ids[f : f + 63],
-           case when n_notes is null and octet_length(i.texts) <= 4096 then i.texts end
+           case when n_notes is null and coalesce(i.bytes, 0) <= 3072 then coalesce(array_to_json(n_inputs[f : f + 63])::text, '[]') end
       from generate_series(1, v_count, 64) f
-     cross join lateral (select coalesce(array_to_json(n_inputs[f : f + 63])::text, '[]') as texts offset 0) i;
+     cross join lateral (select sum(octet_length(t)) as bytes from unnest(n_inputs[f : f + 63]) t) i;
     perform "pawl".hint_ready_v1(n_queues);
     return null;
   end if;
@@ -5097,6 +5095,7 @@ begin
     cut := cut || v_cut;
     taken := taken + v_whole + coalesce(cardinality(v_cut), 0);
     v_left := p_limit - taken;
+    has_left := has_left and taken >= 128;
     exit when has_left;
   end loop;
 end
@@ -5368,7 +5367,7 @@ begin
 end
 $function$;
 
-create function pawl.unpack_held_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_is_locking boolean)
+create function pawl.unpack_held_v1(p_shard smallint, p_worker uuid, p_runs uuid[])
  RETURNS boolean
  LANGUAGE plpgsql
 AS $function$
@@ -5378,15 +5377,9 @@ begin
   if v_packs = '{}' then
     return false;
   end if;
-  if p_is_locking then
-    perform 1 from (select 1 from "pawl".pack k
-                     where k.shard = p_shard and k.id = any (v_packs)
-                     order by k.id for update nowait) k;
-  else
-    perform 1 from (select 1 from "pawl".pack k
-                     where k.shard = p_shard and k.id = any (v_packs)
-                     order by k.id for update) k;
-  end if;
+  perform 1 from (select 1 from "pawl".pack k
+                   where k.shard = p_shard and k.id = any (v_packs)
+                   order by k.id for update) k;
   perform "pawl".unpack_v1(p_shard, v_packs);
   return true;
 end

@@ -41,8 +41,8 @@ export function createHolderTransactions(
   const { schema, clock, timers, queryTimeoutMs } = parts;
   let pool: pg.Pool | null = null;
   const lent = new Set<pg.PoolClient>();
-  /** Handles of transactions on our own connections. */
-  const ours = new WeakSet<Transaction>();
+  /** Handles of transactions on our own connections, and how to ask there what must be answered soon. */
+  const ours = new WeakMap<Transaction, Transaction>();
 
   const openPool = (): pg.Pool => {
     if (pool !== null) return pool;
@@ -53,7 +53,7 @@ export function createHolderTransactions(
 
   const ask = async (tx: Transaction, statement: Transition, values: readonly unknown[]): Promise<string> => {
     try {
-      return await readAnswer(tx, bindSchema(statement.text, schema, clock), values);
+      return await readAnswer(ours.get(tx) ?? tx, bindSchema(statement.text, schema, clock), values);
     } catch (error) {
       const translated = translateInTransaction(error, statement, schema);
       // The record fails as every statement does after one that has failed.
@@ -80,7 +80,13 @@ export function createHolderTransactions(
       },
     };
     const { handle, seal } = lend(client);
-    ours.add(handle);
+    ours.set(handle, {
+      async query<Row>(text: string, values: readonly unknown[] = []) {
+        const query = { text, values: [...values], query_timeout: queryTimeoutMs };
+        const { rows, rowCount } = await client.query(query);
+        return { rows: rows as Row[], rowCount };
+      },
+    });
     lent.add(client);
     try {
       return await transact(ender, options, () => work(handle, handle).finally(seal), lose);

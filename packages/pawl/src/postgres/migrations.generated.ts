@@ -573,9 +573,8 @@ end
 $$;
 
 -- Gives leases of their own to those of these runs that this worker holds in packs, with all others of those packs. False: it holds none so.
--- Locks: the packs, in id order. p_is_locking: its caller has locked leases. Others lock packs first: it does not wait for them, and
--- fails with 55P03.
-create function {schema}.unpack_held_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_is_locking boolean)
+-- Locks: the packs, in id order. A caller that has leases by then may wait for who waits for them, until the lock timeout: both are tried again.
+create function {schema}.unpack_held_v1(p_shard smallint, p_worker uuid, p_runs uuid[])
 returns boolean
 language plpgsql
 as $$
@@ -585,15 +584,9 @@ begin
   if v_packs = '{}' then
     return false;
   end if;
-  if p_is_locking then
-    perform 1 from (select 1 from {schema}.pack k
-                     where k.shard = p_shard and k.id = any (v_packs)
-                     order by k.id for update nowait) k;
-  else
-    perform 1 from (select 1 from {schema}.pack k
-                     where k.shard = p_shard and k.id = any (v_packs)
-                     order by k.id for update) k;
-  end if;
+  perform 1 from (select 1 from {schema}.pack k
+                   where k.shard = p_shard and k.id = any (v_packs)
+                   order by k.id for update) k;
   perform {schema}.unpack_v1(p_shard, v_packs);
   return true;
 end
@@ -646,9 +639,9 @@ begin
   if v_packed and v_new = v_count then
     insert into {schema}.pack (shard, id, ready_at, priority, version, queue, workflow, run_ids, inputs)
     select p_shard, n_ids[least(f + 63, v_count)], p_now, v_priority, v_version, v_queue, v_workflow, n_ids[f : f + 63],
-           case when n_notes is null and octet_length(i.texts) <= 4096 then i.texts end
+           case when n_notes is null and coalesce(i.bytes, 0) <= 3072 then coalesce(array_to_json(n_inputs[f : f + 63])::text, '[]') end
       from generate_series(1, v_count, 64) f
-     cross join lateral (select coalesce(array_to_json(n_inputs[f : f + 63])::text, '[]') as texts offset 0) i;
+     cross join lateral (select sum(octet_length(t)) as bytes from unnest(n_inputs[f : f + 63]) t) i;
     perform {schema}.hint_ready_v1(n_queues);
     return null;
   end if;
@@ -922,6 +915,7 @@ begin
     cut := cut || v_cut;
     taken := taken + v_whole + coalesce(cardinality(v_cut), 0);
     v_left := p_limit - taken;
+    has_left := has_left and taken >= 128;
     exit when has_left;
   end loop;
 end
@@ -1727,12 +1721,7 @@ begin
              for update) l;
   -- What is missing may be held in a pack, or may have been given its lease since this looked.
   if v_held.runs is distinct from p_runs and (v_held.runs is null or not v_held.runs @> p_runs) then
-    perform {schema}.unpack_held_v1(p_shard, p_worker, p_runs, v_held.runs is not null);
-    if v_held.runs is not null then
-      perform 1 from {schema}.lease l
-        where l.shard = p_shard and l.run_id = any (p_runs) and (l.worker_id = p_worker) is true
-          for update nowait;
-    end if;
+    perform {schema}.unpack_held_v1(p_shard, p_worker, p_runs);
     select array_agg(l.run_id), array_agg(l.run_id) filter (where l.told), array_agg(l.epoch)
       into v_held.runs, v_held.told, v_epochs
       from (select l.run_id, l.epoch, l.told
@@ -2697,16 +2686,19 @@ declare
   v_packs uuid[];
   v_unknown uuid[];
   v_lease_ms integer;
+  -- Only then claims are kept out until it has the longer lease.
+  v_may_rest boolean;
 begin
   select w.lease_ms into v_lease_ms from {schema}.worker w where w.id = p_worker;
-  if p_lease_ms > v_lease_ms then
+  v_may_rest := p_lease_ms > v_lease_ms;
+  if v_may_rest then
     select w.lease_ms into v_lease_ms from {schema}.worker w where w.id = p_worker for update;
   else
     select w.lease_ms into v_lease_ms from {schema}.worker w where w.id = p_worker for no key update;
   end if;
   v_now := {clock};
   if p_lease_ms <= v_lease_ms
-     or p_lease_ms > v_lease_ms
+     or v_may_rest
         and not exists (select 1 from {schema}.lease l
                          where l.shard = p_shard and l.worker_id = p_worker order by l.claimed_at offset 0)
         and not exists (select 1 from {schema}.pack k

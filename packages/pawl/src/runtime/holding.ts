@@ -580,6 +580,8 @@ class RunHolding implements Holding {
   #learn({ now, told }: Pick<RecordAnswer, "now" | "told">): void {
     this.time.learn(now);
     this.#isTold ||= told;
+    // Whatever it writes before its end gives it a lease of its own.
+    if (this.#lease.pack !== undefined) this.#lease = { ...this.#lease, pack: undefined };
   }
 
   /** What was written, as it is in the history now. */

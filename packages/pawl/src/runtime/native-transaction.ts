@@ -30,6 +30,8 @@ export function createNative(
   const { holding, transactions, payloads, ids, timers } = parts;
 
   return async (attempt, on) => {
+    // In the user's transaction it would be given a lease together with all others of its pack, which would wait for that.
+    if (holding.lease().pack !== undefined) await holding.confirm();
     const lease = holding.lease();
     const transactor: Transactor<unknown> = on ?? transactions.own;
     const token = ids.next();

@@ -67,6 +67,7 @@ export function createHeartbeat(parts: HeartbeatParts): Heartbeat {
     // A run that blocks the event loop for a whole lease counts as crashed: given back for free, it would do so for ever.
     registration.renew(wasBlocked);
     parts.emit?.({ kind: "worker.expired", at: storeTime(), workerId, held: held.length, wasBlocked });
+    wasBlocked = false;
     for (const run of held) slots.drop(run);
   };
 

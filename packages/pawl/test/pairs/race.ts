@@ -35,9 +35,7 @@ export async function race(
   const answer = await lane.first.make(first);
   const call = makeAlone(lane.second, second);
   const state = await lane.untilOverOrBlocked(call, lane.second, [lane.first]);
-  // What is refused for a while, instead of waiting, is made again later.
-  const isRefused = state === "over" && (await call.then(() => false, isToBeRepeated));
-  const before = state === "over" && !isRefused ? await lane.snapshot() : null;
+  const before = state === "over" ? await lane.snapshot() : null;
   await lane.first[ending]();
   const other = await call.catch((error: unknown) => {
     if (!isToBeRepeated(error)) throw error;
