@@ -27,6 +27,8 @@ export interface Contestant {
     ...args: Parameters<Methods[Name]>
   ): Promise<Taken<Awaited<ReturnType<Methods[Name]>>>>;
   read(name: "product" | "settings"): Promise<string>;
+  /** The CPU time that its process has taken so far. */
+  cpuMs(): Promise<number>;
   /** As the machine's end would: nothing is told to anybody. */
   kill(): Promise<void>;
   close(): Promise<void>;
@@ -144,6 +146,7 @@ function product(
       return {
         call: (call, ...args) => ask(call, args),
         read: async (call) => (await ask(call, [])).answer,
+        cpuMs: async () => (await ask("cpuMs", [])).answer,
         async kill() {
           child.kill("SIGKILL");
           await exited;

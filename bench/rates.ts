@@ -85,13 +85,17 @@ function drain({ drained }: Size, processes: number): Workload {
         const count = has("startInBulk")(product) ? drained : Math.ceil(drained / 20);
         if (has("startInBulk")(product)) await first.call("startInBulk", count);
         else await first.call("startSingly", count, 50);
+        const cpuMs = async (): Promise<number> =>
+          (await Promise.all(workers.map((worker) => worker.cpuMs()))).reduce((sum, each) => sum + each, 0);
+        const cpuBefore = await cpuMs();
         const [ms, postgresMs] = await withPostgresMs(ground, count, async () => {
           const beganAt = performance.now();
           await Promise.all(workers.map((worker) => worker.call("work")));
           while ((await first.call("hasPlainJobs")).answer) await pause(20);
           return performance.now() - beganAt;
         });
-        return { value: (count / ms) * 1_000, nodeMs: null, postgresMs };
+        const nodeMs = ((await cpuMs()) - cpuBefore) / count;
+        return { value: (count / ms) * 1_000, nodeMs, postgresMs };
       }),
   });
 }
