@@ -7,7 +7,7 @@ import type { OpenDriver } from "../driver.ts";
 const stepNames = ["one", "two", "three", "four", "five"] as const;
 const perBulkCall = 10_000;
 
-/** Pawl as a user gets it who sets nothing but the concurrency, and that only where more is in flight than its default. */
+/** Pawl as a user gets it who sets nothing. */
 export const open: OpenDriver = (url) => {
   const pawl = createPawl({ url });
   const probe = createBeginProbe();
@@ -88,7 +88,7 @@ export const open: OpenDriver = (url) => {
   };
   const work = async (options: { readonly lease?: number } = {}): Promise<Worker> => {
     const workflows = [plain, fiveSteps, parallelSteps, child, parent, sequentialSteps, waiter, sleeper];
-    worker = pawl.worker({ workflows, concurrency: 1_000, ...options });
+    worker = pawl.worker({ workflows, ...options });
     await worker.start();
     return worker;
   };
@@ -102,7 +102,7 @@ export const open: OpenDriver = (url) => {
 
   return {
     product: "Pawl",
-    settings: "worker: concurrency 1,000, so that all that is in flight is; everything else as it comes",
+    settings: "as it comes: a worker executes 200 runs at once",
     async migrate() {
       await pawl.migrate();
     },

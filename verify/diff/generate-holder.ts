@@ -61,8 +61,8 @@ function pickLeases(known: Knowledge): readonly Lease[] {
   const isTold = dice.chance(0.8);
   const picked = dice.chance(0.3) ? dice.some(held, 4) : dice.chance(0.4) ? ofItsPack : [one];
   return picked.map(({ runId, epoch }) => {
-    const pack = isTold && epoch === firstEpoch ? known.packOf(runId) : undefined;
-    return { runId, epoch, workerId, server, pack };
+    const id = isTold && epoch === firstEpoch ? known.packOf(runId) : undefined;
+    return { runId, epoch, workerId, server, ...(id !== undefined && { pack: { id, size: 1 } }) };
   });
 }
 

@@ -25,15 +25,26 @@ export interface GroupCommitOptions<Item, Answer> {
    * again when it is answered. Default: one call is out at a time.
    */
   readonly halves?: "calls" | "waves";
-  /** Whether two items that came one after the other cost less in one call: it is not full between them. Default: none do. */
-  readonly isTogether?: (item: Item, next: Item) => boolean;
+  /**
+   * What an item belongs to, where all that belongs to it costs least in one call. Those of it that have come while others have not wait
+   * for one call of others, unless there is none. Default: each is for itself.
+   */
+  readonly groupOf?: (item: Item) => Group | undefined;
   /** Waits before a blocked item's next try. */
   pause(ms: number): Promise<void>;
+}
+
+/** Items that belong together, and how many they are. */
+interface Group {
+  readonly id: string;
+  readonly size: number;
 }
 
 interface Entry<Item, Answer> {
   readonly item: Item;
   readonly bytes: number;
+  /** It has waited for others of its group. */
+  hasWaited: boolean;
   resolve(answer: Answer): void;
   reject(error: PawlError): void;
 }
@@ -99,6 +110,31 @@ export function createGroupCommit<Item, Answer>(
   }
 
   function takeBatch(): readonly Entry<Item, Answer>[] {
+    const late = takeIncomplete();
+    const batch = takeNext();
+    waiting = late.length === 0 ? waiting : late.concat(waiting);
+    return batch;
+  }
+
+  /** Those whose groups are not complete yet, unless there is nothing else to send, or they have waited for that before. */
+  function takeIncomplete(): Entry<Item, Answer>[] {
+    const { groupOf } = options;
+    if (groupOf === undefined || waiting.length === 1) return [];
+    const left = new Map<Group["id"], number>();
+    for (const { item } of waiting) {
+      const group = groupOf(item);
+      if (group !== undefined) left.set(group.id, (left.get(group.id) ?? group.size) - 1);
+    }
+    const isLate = ({ item, hasWaited }: Entry<Item, Answer>): boolean =>
+      !hasWaited && (left.get(groupOf(item)?.id ?? "") ?? 0) > 0;
+    const late = waiting.filter(isLate);
+    if (late.length === 0 || late.length === waiting.length) return [];
+    waiting = waiting.filter((entry) => !isLate(entry));
+    for (const entry of late) entry.hasWaited = true;
+    return late;
+  }
+
+  function takeNext(): readonly Entry<Item, Answer>[] {
     const share = halves === "calls" ? Math.ceil(waiting.length / (flights - out.length)) : waiting.length;
     const most = Math.min(Math.max(leastShare, share), options.maxItems);
     let bytes = 0;
@@ -116,11 +152,13 @@ export function createGroupCommit<Item, Answer>(
 
   /** So many, less those at the end that would be parted from others. */
   function beforeTogether(count: number): number {
-    const { isTogether } = options;
-    if (isTogether === undefined) return count;
+    const { groupOf } = options;
+    const next = waiting[count];
+    const group = next === undefined ? undefined : groupOf?.(next.item)?.id;
+    if (groupOf === undefined || group === undefined) return count;
     for (let at = count; at > 0; at--) {
-      const [last, next] = [waiting[at - 1], waiting[at]];
-      if (last === undefined || next === undefined || !isTogether(last.item, next.item)) return at;
+      const last = waiting[at - 1];
+      if (last === undefined || groupOf(last.item)?.id !== group) return at;
     }
     return count;
   }
@@ -167,7 +205,7 @@ export function createGroupCommit<Item, Answer>(
 
   const enter = (item: Item): Promise<Answer> =>
     new Promise((resolve, reject) => {
-      waiting.push({ item, bytes: options.sizeOf(item), resolve, reject });
+      waiting.push({ item, bytes: options.sizeOf(item), hasWaited: false, resolve, reject });
       schedule();
     });
 

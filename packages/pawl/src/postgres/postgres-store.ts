@@ -49,7 +49,6 @@ import {
   type HeldCreation,
 } from "./transitions/create-runs.ts";
 import {
-  areOfOnePack,
   beginRuns,
   completeRun,
   completeRunValues,
@@ -133,7 +132,7 @@ export interface PostgresStore extends Store {
 }
 
 /** How calls of one kind are merged, beyond what all have in common. */
-interface BatchOptions<Item, Answer> extends Pick<GroupCommitOptions<Item, Answer>, "halves" | "isTogether"> {
+interface BatchOptions<Item, Answer> extends Pick<GroupCommitOptions<Item, Answer>, "halves" | "groupOf"> {
   readonly forOne?: ForOne<Item, Answer>;
 }
 
@@ -190,7 +189,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     sizeOf: (item: Item) => number,
     encode: (shard: number, items: readonly Item[]) => readonly unknown[],
     decode: (items: readonly Item[], rows: readonly never[]) => readonly (Answer | PawlError)[],
-    { halves, isTogether, forOne }: BatchOptions<Item, Answer> = {},
+    { halves, groupOf, forOne }: BatchOptions<Item, Answer> = {},
   ): (item: Item) => Promise<Answer> {
     const send = async (shard: number, items: readonly Item[]): Promise<readonly (Answer | PawlError)[]> => {
       const [only] = items;
@@ -215,7 +214,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
           name: statement.name,
           sizeOf,
           ...(halves !== undefined && { halves }),
-          ...(isTogether !== undefined && { isTogether }),
+          ...(groupOf !== undefined && { groupOf }),
           pause: (ms) => delay(options.timers, ms),
           send: (items) => send(shard, items),
         });
@@ -316,7 +315,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
         rows,
       ),
     {
-      isTogether: areOfOnePack,
+      groupOf: ({ lease }) => lease.pack,
       forOne: {
         statement: completeRun,
         isFor: isPlainEnding,

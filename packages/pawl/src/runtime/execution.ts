@@ -27,6 +27,8 @@ export type { Outcome } from "./ending.ts";
 
 /** One run in a worker's hands, from its claim until it is let go. */
 export interface Execution {
+  /** Calls its code, if that was to wait. */
+  begin(): void;
   /** Never rejects. `lost`: the lease is gone, or was said to be; the store must not be asked about it any more. */
   readonly done: Promise<Outcome>;
   /** Unread messages may be there. */
@@ -41,9 +43,9 @@ export interface Execution {
   bytes(): number;
   /**
    * The parked run was claimed again by the same worker: goes on where its code waits, without reading or replaying
-   * anything. Null, and of no more use, unless everything is as it was left.
+   * anything. Null, and of no more use, unless everything is as it was left. `waits`: as in `createExecution`.
    */
-  resume(again: ClaimedRun): Execution | null;
+  resume(again: ClaimedRun, waits: boolean): Execution | null;
   stepsInProgress(): readonly RunningStep[];
   /** Keys of the steps that ran at this instant of the process's clock, or have since. */
   stepsSince(at: number): readonly string[];
@@ -66,9 +68,9 @@ export interface ExecutionDeps extends HoldingParts {
 
 const none: readonly never[] = [];
 
-/** Begins to execute a claimed run at once. */
-export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps): Execution {
-  return new RunExecution(claimed, deps);
+/** Executes a claimed run: at once, or once it is told to begin. */
+export function createExecution(claimed: ClaimedRun, deps: ExecutionDeps, waits = false): Execution {
+  return new RunExecution(claimed, deps, waits);
 }
 
 /** What a run needs whose code asks for something. */
@@ -93,20 +95,32 @@ class RunExecution implements Execution, PlainRunHost {
   #madeTransact: Transact | null = null;
   #isDropped = false;
   #isReleasing = false;
+  /** What it does once it is told to begin. */
+  #waiting: (() => void) | null = null;
+  /** It was told something before it began. */
+  #isTold: boolean;
   /** Its code has asked for nothing yet. */
   #plain: PlainRun | null = null;
   #course: Course | null = null;
   #done: Promise<Outcome>;
   #settleDone: (outcome: Outcome) => void = () => {};
 
-  constructor(claimed: ClaimedRun, deps: ExecutionDeps) {
+  constructor(claimed: ClaimedRun, deps: ExecutionDeps, waits: boolean) {
     this.claimed = claimed;
+    this.#isTold = claimed.told;
     this.payloads = deps.payloads ?? plainPayloads;
     this.#deps = deps;
     this.#takenAt = deps.clock.now();
     this.#done = this.#untilDone();
+    this.#waiting = () => this.#begin();
+    if (!waits) this.begin();
+  }
+
+  begin(): void {
+    const begin = this.#waiting;
+    this.#waiting = null;
     try {
-      this.#begin();
+      begin?.();
     } catch (error) {
       this.stopped(error);
     }
@@ -143,6 +157,10 @@ class RunExecution implements Execution, PlainRunHost {
 
   told(): void {
     if (this.#plain?.isOver === true) return;
+    if (this.#waiting !== null && this.#course === null) {
+      this.#isTold = true;
+      return;
+    }
     this.holding.told();
     this.#plain?.engage();
     this.#madeTools?.bell.ring();
@@ -151,6 +169,7 @@ class RunExecution implements Execution, PlainRunHost {
   drop(): void {
     const { runId } = this.claimed;
     this.#isDropped = true;
+    this.#waiting = null;
     this.#madeHolding?.drop();
     if (this.#madeTools !== null) {
       const { steps, bell } = this.#madeTools;
@@ -172,18 +191,21 @@ class RunExecution implements Execution, PlainRunHost {
 
   release(): void {
     this.#isReleasing = true;
-    this.#madeTools?.bell.ring();
+    if (this.#waiting === null) return this.#madeTools?.bell.ring();
+    this.#waiting = null;
+    this.#hold(this.holding.release().then(() => "released" as const));
   }
 
   bytes(): number {
     return this.holding.bytes();
   }
 
-  resume(again: ClaimedRun): Execution | null {
+  resume(again: ClaimedRun, waits: boolean): Execution | null {
     const parked = this.#course;
     if (parked === null || !parked.isResumable || !this.holding.renew(again)) return null;
     this.#done = this.#untilDone();
-    this.#hold(this.#continue(parked));
+    this.#waiting = () => this.#hold(this.#continue(parked));
+    if (!waits) this.begin();
     return this;
   }
 
@@ -231,10 +253,10 @@ class RunExecution implements Execution, PlainRunHost {
   }
 
   #begin(): void {
-    const { input, isInputLeftOut, lastSeq, told } = this.claimed;
+    const { input, isInputLeftOut, lastSeq } = this.claimed;
     const workflow = this.#findWorkflow();
     if (workflow === undefined) return this.#hold(this.#giveBack());
-    const isFresh = !isInputLeftOut && lastSeq === 0 && !told;
+    const isFresh = !isInputLeftOut && lastSeq === 0 && !this.#isTold;
     // A run that must not be executed twice is only now known to begin.
     if (!isFresh || workflow.crashLimit === 0) this.#hold(this.#load(workflow));
     else if (!this.#runPlainly(workflow)) this.#hold(this.#run(workflow, input, none, none));
@@ -271,7 +293,8 @@ class RunExecution implements Execution, PlainRunHost {
   }
 
   async #load(workflow: Workflow): Promise<Outcome> {
-    const { input, isInputLeftOut, lastSeq, told } = this.claimed;
+    const { input, isInputLeftOut, lastSeq } = this.claimed;
+    const told = this.#isTold;
     const holding = this.holding;
     if (workflow.crashLimit === 0) await holding.begin();
     // Most need their history alone.

@@ -15,7 +15,14 @@ export interface Lease {
   /** As the claim said. */
   readonly server?: number | undefined;
   /** As the claim said. */
-  readonly pack?: string | undefined;
+  readonly pack?: Pack | undefined;
+}
+
+/** Runs that were claimed under one lease. */
+export interface Pack {
+  readonly id: string;
+  /** How many they were. */
+  readonly size: number;
 }
 
 /** A place in the order of `ready`: priority, then age, then id. */
@@ -107,7 +114,7 @@ export interface ClaimedRun {
    */
   readonly server?: number | undefined;
   /** What it shares a lease with, at the time of the claim: those of a pack leave together at the least cost. Default: nothing. */
-  readonly pack?: string | undefined;
+  readonly pack?: Pack | undefined;
 }
 
 /** What became of a run that a worker would hold from its start. */

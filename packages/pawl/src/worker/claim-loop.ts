@@ -6,6 +6,7 @@ import type { RunId } from "../core/ids.ts";
 import { createLoop, type Loop, type LoopSeams } from "../core/loop.ts";
 import type { Claim, ClaimedRun, ClaimRequest, Lane } from "../store/lease.ts";
 import type { Store } from "../store/store.ts";
+import { createAhead } from "./ahead.ts";
 import { createClaimMarks, type Look } from "./claim-marks.ts";
 import type { Registration } from "./registration.ts";
 import { fewSlots, type Slots } from "./slots.ts";
@@ -44,7 +45,7 @@ export interface ClaimLoop extends Pick<Loop, "start" | "stop" | "turned"> {
   ending(): void;
   /** A claim has found something within the last second. */
   isFed(): boolean;
-  /** Whether a run may be taken that nobody has queued: nothing is known to wait or under way, and no suspect is tried alone. */
+  /** Whether a run may be taken that nobody has queued: nothing is known to wait there, or to have been put there, and no suspect is tried alone. */
   mayTake(): boolean;
 }
 
@@ -64,7 +65,7 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
   const { store, clock, random, registration, slots, concurrency, leaseMs } = parts;
   const marks = createClaimMarks(clock, concurrency <= fewSlots);
   const suspects = createSuspects(clock, random, leaseMs);
-  const batch = Math.max(1, Math.floor(concurrency / 4));
+  const ahead = createAhead(clock);
 
   /** Something may be claimable that no claim has looked for. */
   let isHinted = true;
@@ -75,8 +76,6 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
   let takenAt = 0;
   /** Notifications have come, and no poll has found since what none of them announced. */
   let isNotified = false;
-  /** What it will bring has no slots yet. */
-  let isClaiming = false;
   let roomSince = 0;
   let pollAt = 0;
   let pollTimes = 1;
@@ -84,15 +83,23 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
   /** The last look was not a full one, and came back short. */
   let fullLookAt = Number.POSITIVE_INFINITY;
 
+  /** With so few slots it takes nothing for which it has none. */
+  const aheadLimit = (): number => (concurrency > fewSlots ? ahead.limit() : 0);
+  /** How many runs it could take. */
+  const room = (limit: number): number => Math.max(0, slots.free()) + Math.max(0, limit - slots.waiting());
+
   const restMs = (): number => {
-    if (slots.free() === 0) return Number.POSITIVE_INFINITY;
+    const most = aheadLimit();
+    const free = room(most);
+    if (free === 0) return Number.POSITIVE_INFINITY;
     const next = suspects.next(slots);
     if (next.kind === "nothing") return next.ms;
-    if (next.kind === "suspect" || next.isUrgent) return 0;
+    if (next.kind === "suspect") return slots.free() > 0 ? 0 : Number.POSITIVE_INFINITY;
+    if (next.isUrgent) return 0;
     const now = clock.now();
     if (cutShortMs !== null && !isHinted) return takenAt - now;
     if (isMoreWaiting)
-      return slots.free() >= batch || slots.isEmpty() ? 0 : roomSince + longestBatchingMs - now;
+      return 4 * free >= concurrency + most || slots.isEmpty() ? 0 : roomSince + longestBatchingMs - now;
     return isHinted ? 0 : Math.min(pollAt, fullLookAt) - now;
   };
 
@@ -100,16 +107,20 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
     await registration.ensure();
     const isSuspect = suspects.next(slots).kind === "suspect";
     const look = isSuspect ? { lanes: parts.lanes, isFull: true } : marks.look(parts.lanes);
-    const limit = isSuspect ? 1 : Math.min(slots.free(), mostPerClaim);
+    const limit = isSuspect ? 1 : Math.min(room(aheadLimit()), mostPerClaim);
+    if (limit === 0) return;
     const sentAt = clock.now();
     const isPoll = !isHinted && !isMoreWaiting && sentAt >= pollAt;
     if (!isSuspect) isHinted = false;
 
     const { workerId } = registration;
-    isClaiming = true;
-    const request = { workerId, leaseMs, lanes: look.lanes, limit, suspects: isSuspect, begin: true };
-    const answer = await ask(request).finally(() => {
-      isClaiming = false;
+    const answer = await ask({
+      workerId,
+      leaseMs,
+      lanes: look.lanes,
+      limit,
+      suspects: isSuspect,
+      begin: true,
     });
     if (answer.runs.length > 0) {
       foundAt = clock.now();
@@ -121,7 +132,7 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
     if (!isSuspect) learn(look, answer, limit, tookMs, isPoll);
     for (const run of answer.runs) parts.execute(run, workerId);
     const isFed = !isSuspect && answer.runs.length > 0;
-    if (isFed && !isMoreWaiting && slots.free() >= batch) parts.hungry();
+    if (isFed && !isMoreWaiting && 4 * slots.free() >= concurrency) parts.hungry();
     // Claims come one at a time: a lease from before this one that is in no slot had its answer lost.
     registration.claimsKnownTo = answer.now;
   };
@@ -186,6 +197,7 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
       look();
     },
     freed(runId) {
+      ahead.ended();
       if (slots.free() === 1) roomSince = clock.now();
       if (suspects.freed(runId)) isHinted = true;
       loop.poke();
@@ -196,6 +208,10 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
     },
     isFed: () => clock.now() - foundAt < fedForMs,
     mayTake: () =>
-      concurrency > fewSlots && !isMoreWaiting && !isClaiming && suspects.next(slots).kind === "ordinary",
+      concurrency > fewSlots &&
+      !isMoreWaiting &&
+      !isHinted &&
+      clock.now() < pollAt &&
+      suspects.next(slots).kind === "ordinary",
   };
 }

@@ -112,19 +112,22 @@ export function createCrew(deps: WorkerDeps, settings: WorkerSettings, isBrief =
     emit?.({ kind: "lease.lost", at: at(), runId, workflow, version, queue, workerId, attempt });
   };
   let executionDeps: ExecutionDeps | null = null;
-  const executor = createExecutor({
+  const executor: Executor = createExecutor({
     slots,
     cache: createRunCache(settings.stickyRuns),
-    begin(claimed, workerId) {
+    clock,
+    timers: deps.timers,
+    create(claimed, workerId, waits) {
       if (executionDeps?.workerId !== workerId) {
         const isAlive = (): boolean => registration.isAlive(workerId);
         const ending = (runId: RunId, epoch: number): void => {
           slots.ending(runId, epoch);
+          executor.admit();
           claimLoop.ending();
         };
         executionDeps = { ...deps, store, workerId, findWorkflow, isAlive, ending };
       }
-      return createExecution(claimed, executionDeps);
+      return createExecution(claimed, executionDeps, waits);
     },
     freed: (runId) => claimLoop.freed(runId),
     lost,

@@ -13,7 +13,6 @@ export interface DoorstepParts {
   readonly registration: Registration;
   readonly slots: Slots;
   readonly lanes: readonly Lane[];
-  readonly concurrency: number;
   readonly leaseMs: number;
   readonly mayTake: ClaimLoop["mayTake"];
   /** Takes a run into a slot and executes it. */
@@ -25,17 +24,17 @@ export interface DoorstepParts {
 }
 
 /**
- * Takes runs that are started in this very process, without their way through the queue: they are held from their start. At most
- * half of the slots are filled so. The rest is for what others have queued, and what comes beyond is for others.
+ * Takes runs that are started in this very process, without their way through the queue: they are held from their start. What others
+ * have queued has its turn as soon as it is announced, or looked for; what comes when no slot is free is for others.
  */
 export function createDoorstep(parts: DoorstepParts): Taker {
-  const { clock, registration, slots, concurrency, leaseMs } = parts;
+  const { clock, registration, slots, leaseMs } = parts;
   const crashLimits = new Map(parts.lanes.map((lane) => [laneOf(lane), lane.crashLimit]));
 
   return {
     offer(run) {
       const crashLimit = crashLimits.get(laneOf(run)) ?? 0;
-      if (crashLimit === 0 || run.startAt !== null || 2 * slots.free() <= concurrency) return null;
+      if (crashLimit === 0 || run.startAt !== null || slots.free() <= 0) return null;
       const { workerId } = registration;
       if (!parts.mayTake() || !registration.isAlive(workerId)) return null;
       slots.expect(run.id);

@@ -1,4 +1,6 @@
+import type { Clock } from "../core/clock.ts";
 import type { RunId } from "../core/ids.ts";
+import type { Timers } from "../core/timers.ts";
 import type { Execution } from "../runtime/execution.ts";
 import type { ClaimedRun } from "../store/lease.ts";
 import type { RunCache } from "./run-cache.ts";
@@ -19,16 +21,23 @@ export interface OwnedHeld extends HeldRun, OwnedRun {
 export interface ExecutorParts {
   readonly slots: Slots<OwnedHeld>;
   readonly cache: RunCache;
-  readonly begin: (claimed: ClaimedRun, workerId: string) => Execution;
-  /** The worker no longer executes this run. */
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly create: (claimed: ClaimedRun, workerId: string, waits: boolean) => Execution;
+  /** The worker no longer holds this run. */
   readonly freed: (runId: RunId) => void;
   /** The run is no longer this worker's, though it did not let go of it. */
   readonly lost: (run: OwnedRun) => void;
 }
 
-/** Owns the executions a worker has begun. One that is dropped has ended, whatever its steps still do. */
+/**
+ * Owns the executions of a worker. One that is dropped has ended, whatever its steps still do. What comes when no slot is free waits in
+ * line, and is given back when that takes long: somebody else may have a slot.
+ */
 export interface Executor {
   execute(claimed: ClaimedRun, workerId: string): void;
+  /** A slot may be free. */
+  admit(): void;
   /** Begins nothing more, and asks every run to be given back as soon as its running steps have ended. */
   release(): void;
   /** Lets go of all that is still executed, whatever its steps do, and answers what that was. */
@@ -37,17 +46,73 @@ export interface Executor {
   ended(): Promise<void>;
 }
 
-export function createExecutor({ slots, cache, begin, freed, lost }: ExecutorParts): Executor {
+/** So long a run waits for a slot. */
+const longestWaitMs = 250;
+
+/** A run that waits for its slot, and since when. */
+interface Waiter {
+  readonly held: OwnedHeld;
+  readonly since: number;
+}
+
+export function createExecutor(parts: ExecutorParts): Executor {
+  const { slots, cache, clock, timers, freed, lost } = parts;
   let executing = 0;
+  let line: Waiter[] = [];
+  /** Those before it in line have left it. */
+  let first = 0;
+  let isAdmitting = false;
+  let isWatched = false;
   /** Who waits until nothing is executed. */
   let waiting: (() => void)[] = [];
   let isReleasing = false;
+
+  const stillWaits = ({ held }: Waiter): boolean => held.isWaiting && slots.get(held.runId) === held;
+
+  const beginNext = (): void => {
+    isAdmitting = false;
+    for (; first < line.length && slots.free() > 0; first++) {
+      const waiter = line[first] as Waiter;
+      if (!stillWaits(waiter)) continue;
+      slots.begin(waiter.held);
+      waiter.held.execution.begin();
+    }
+    if (first === line.length || first > 1_000) {
+      line = line.slice(first);
+      first = 0;
+    }
+  };
+
+  const admit = (): void => {
+    if (isAdmitting || first === line.length) return;
+    isAdmitting = true;
+    queueMicrotask(beginNext);
+  };
+
+  const giveBack = (): void => {
+    const waiters = line.slice(first).filter(stillWaits);
+    line = [];
+    first = 0;
+    for (const { held } of waiters) held.execution.release();
+  };
+
+  /** All that stands in line is given back when the first has waited for too long. */
+  const watch = (): void => {
+    const oldest = line[first];
+    isWatched = oldest !== undefined;
+    if (oldest === undefined) return;
+    const leftMs = oldest.since + longestWaitMs - clock.now();
+    if (leftMs > 0) return void timers.after(leftMs, watch);
+    isWatched = false;
+    giveBack();
+  };
 
   const own = async (held: OwnedHeld): Promise<void> => {
     if (isReleasing) held.execution.release();
     const outcome = await held.execution.done;
     executing -= 1;
     slots.remove(held);
+    admit();
     freed(held.runId);
     const { isOwned } = held;
     held.isOwned = false;
@@ -66,13 +131,17 @@ export function createExecutor({ slots, cache, begin, freed, lost }: ExecutorPar
       if (isReleasing) return;
       // Its code may begin at once, and may stop its worker.
       executing += 1;
+      const isWaiting = slots.free() <= 0;
       const held: OwnedHeld = {
         claimed,
         workerId,
         isOwned: true,
         runId: claimed.runId,
         epoch: claimed.epoch,
-        execution: cache.take(claimed.runId, workerId)?.resume(claimed) ?? begin(claimed, workerId),
+        execution:
+          cache.take(claimed.runId, workerId)?.resume(claimed, isWaiting) ??
+          parts.create(claimed, workerId, isWaiting),
+        isWaiting,
         isEnding: false,
       };
       // This worker had it before, let go of it, and has not heard yet that it did: it is not lost.
@@ -80,10 +149,16 @@ export function createExecutor({ slots, cache, begin, freed, lost }: ExecutorPar
       if (before !== undefined) before.isOwned = false;
       slots.add(held);
       void own(held);
+      if (!isWaiting) return;
+      line.push({ held, since: clock.now() });
+      if (!isWatched) watch();
     },
+    admit,
     release() {
       isReleasing = true;
       cache.clear();
+      line = [];
+      first = 0;
       for (const { execution } of slots.held()) execution.release();
     },
     giveUp() {

@@ -6,23 +6,28 @@ export interface HeldRun {
   readonly runId: RunId;
   readonly epoch: number;
   readonly execution: Execution;
+  /** It has no slot yet. */
+  isWaiting: boolean;
   /** Its code has come to its end, and that is being written down. */
   isEnding: boolean;
 }
 
 /**
- * What a worker executes at once, at most `concurrency` runs. Those whose end is being written down take no slot, up to as many again:
- * so it claims while they are, and is never idle in between.
+ * What a worker executes at once, at most `concurrency` runs. Those whose end is being written down take no slot, up to a few
+ * hundred more than it has: so it claims while they are, and is never idle in between. Those that wait for a slot have none.
  */
 export interface Slots<Held extends HeldRun = HeldRun> {
   size(): number;
   free(): number;
+  waiting(): number;
   isEmpty(): boolean;
   add(held: Held): void;
   /** Keeps a slot for a run that this worker may hold from its start: the answer will tell. */
   expect(runId: RunId): void;
   /** It is known now. */
   unexpect(runId: RunId): void;
+  /** A run that has waited takes its slot. */
+  begin(held: Held): void;
   /** The code of this run has come to its end. */
   ending(runId: RunId, epoch: number): void;
   remove(held: Held): void;
@@ -37,15 +42,23 @@ export interface Slots<Held extends HeldRun = HeldRun> {
 /** With so few slots the order of runs can be seen, and claims are rare: order comes before speed. */
 export const fewSlots = 3;
 
+/** As many as one call to the store ends. */
+const mostEnding = 500;
+
 export function createSlots<Held extends HeldRun = HeldRun>(concurrency: number): Slots<Held> {
   const byRun = new Map<RunId, Held>();
   const expected = new Set<RunId>();
   let ending = 0;
+  let waiting = 0;
   const size = (): number => byRun.size + expected.size;
+  const forget = (held: Held): void => {
+    if (held.isEnding) ending -= 1;
+    if (held.isWaiting) waiting -= 1;
+  };
   const remove = (held: Held): void => {
     if (byRun.get(held.runId) !== held) return;
     byRun.delete(held.runId);
-    if (held.isEnding) ending -= 1;
+    forget(held);
   };
   const get: Slots<Held>["get"] = (runId, epoch) => {
     const held = byRun.get(runId);
@@ -53,13 +66,23 @@ export function createSlots<Held extends HeldRun = HeldRun>(concurrency: number)
   };
   return {
     size,
-    free: () => concurrency - size() + (concurrency > fewSlots ? Math.min(ending, concurrency) : 0),
+    free: () =>
+      concurrency -
+      size() +
+      waiting +
+      (concurrency > fewSlots ? Math.min(ending, concurrency + mostEnding) : 0),
+    waiting: () => waiting,
     isEmpty: () => size() === 0,
     add(held) {
       const before = byRun.get(held.runId);
       before?.execution.drop();
-      if (before?.isEnding === true) ending -= 1;
+      if (before !== undefined) forget(before);
       byRun.set(held.runId, held);
+      if (held.isWaiting) waiting += 1;
+    },
+    begin(held) {
+      held.isWaiting = false;
+      waiting -= 1;
     },
     expect: (runId) => void expected.add(runId),
     unexpect: (runId) => void expected.delete(runId),

@@ -17,7 +17,7 @@ export interface WorkerOptions {
   readonly workflows: readonly Workflow[];
   /** Where it takes runs from. Default `["default"]`. */
   readonly queues?: readonly string[];
-  /** How many runs it executes at once. Default 100. Runs that sleep or wait do not count. */
+  /** How many runs it executes at once. Default 200. Runs that sleep or wait do not count. */
   readonly concurrency?: number;
   /**
    * How many runs that sleep or wait it keeps in memory, as far as they are not too large: one that it gets again goes on
@@ -68,7 +68,7 @@ export function readWorkerOptions(options: WorkerOptions): WorkerSettings {
     // Copies: the caller's lists may change later.
     workflows: [...given.workflows],
     queues: [...new Set(given.queues ?? ["default"])],
-    concurrency: given.concurrency ?? 100,
+    concurrency: given.concurrency ?? 200,
     stickyRuns: given.stickyRuns ?? 1_000,
     leaseMs,
     heartbeatMs: parseDuration(given.heartbeat ?? Math.floor(leaseMs / 3)),

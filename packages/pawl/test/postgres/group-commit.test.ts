@@ -216,6 +216,56 @@ describe("merging", () => {
   });
 });
 
+describe("items that belong together", () => {
+  /** "a1/3" is one of three of a. */
+  const groupOf = (item: string) => {
+    const [, id, size] = /^([a-z])\d\/(\d)$/.exec(item) ?? [];
+    return id === undefined ? undefined : { id, size: Number(size) };
+  };
+
+  test("wait for each other while a call of others goes out, and for one only", async () => {
+    const { calls, send } = createServer();
+    const commit = createCommit(send, { groupOf });
+    const sent = ["x", "a1/3", "a2/3"].map((item) => commit(item));
+    await settle();
+    expect(calls.map(({ items }) => items)).toEqual([["x"]]);
+    const more = ["y", "a3/3", "b1/2"].map((item) => commit(item));
+    calls[0]?.answer();
+    await settle();
+    expect(calls[1]?.items).toEqual(["a1/3", "a2/3", "y", "a3/3"]);
+    const last = commit("z");
+    calls[1]?.answer();
+    await settle();
+    expect(calls[2]?.items).toEqual(["b1/2", "z"]);
+    calls[2]?.answer();
+    await Promise.all([...sent, ...more, last]);
+  });
+
+  test("do not wait where there is nothing else to send", async () => {
+    const { calls, send } = createServer();
+    const commit = createCommit(send, { groupOf });
+    const sent = ["a1/3", "a2/3"].map((item) => commit(item));
+    await settle();
+    expect(calls.map(({ items }) => items)).toEqual([["a1/3", "a2/3"]]);
+    calls[0]?.answer();
+    await Promise.all(sent);
+  });
+
+  test("are not parted by the end of a full call", async () => {
+    const { calls, send } = createServer();
+    const commit = createCommit(send, { groupOf, maxItems: 10 });
+    const plain = Array.from({ length: 9 }, (_, index) => `${index}`);
+    const sent = [...plain, "a1/2", "a2/2"].map((item) => commit(item));
+    await settle();
+    expect(calls[0]?.items).toEqual(plain);
+    calls[0]?.answer();
+    await settle();
+    expect(calls[1]?.items).toEqual(["a1/2", "a2/2"]);
+    calls[1]?.answer();
+    await Promise.all(sent);
+  });
+});
+
 describe("back-pressure", () => {
   test("no more than so many items are taken in before earlier ones are answered, and callers are let in by turns", async () => {
     const server = createServer();

@@ -205,7 +205,7 @@ export function createEngine(options: EngineOptions = {}): Engine {
     const runs = (await Promise.all(claims)).flatMap((claim) => claim.runs);
     if (owner !== workerId()) return 1;
     for (const claimed of runs) {
-      const execution = kept.get(claimed.runId)?.resume(claimed) ?? begin(claimed, owner);
+      const execution = kept.get(claimed.runId)?.resume(claimed, false) ?? begin(claimed, owner);
       kept.delete(claimed.runId);
       open.set(claimed.runId, execution);
       executions.push(execution);

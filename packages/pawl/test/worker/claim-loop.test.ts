@@ -84,10 +84,34 @@ describe("a claim loop", () => {
     expect(claimer.claims).toHaveLength(1);
     await claimer.end(24);
     expect(claimer.claims).toHaveLength(2);
+    await claimer.advance("1s");
     await claimer.end(1);
     await claimer.advance(5);
     expect(claimer.claims).toHaveLength(3);
     expect(claimer.claims[2]?.limit).toBe(1);
+  });
+
+  test("claims ahead of its slots as many as end within some milliseconds, and none once they take long", async () => {
+    const claimer = createClaimer(100);
+    await claimer.startMany(700);
+    claimer.loop.start();
+    await claimer.rest();
+    expect(claimer.slots.waiting()).toBe(0);
+    for (let times = 0; times < 4; times++) {
+      await claimer.advance(5);
+      await claimer.end(25);
+    }
+    expect(claimer.slots.free()).toBe(0);
+    expect(claimer.slots.waiting()).toBeGreaterThan(10);
+    expect(claimer.slots.waiting()).toBeLessThanOrEqual(50);
+    await claimer.advance("1s");
+    await claimer.end(100);
+    await claimer.advance(10);
+    expect(claimer.slots.free()).toBe(0);
+    await claimer.advance("1s");
+    await claimer.end(100);
+    await claimer.advance("1s");
+    expect(claimer.slots.waiting()).toBeLessThan(5);
   });
 
   test("has at most one claim in flight, and makes one more for all the hints that came meanwhile", async () => {

@@ -62,6 +62,7 @@ export function createClaimer(
     drop() {},
     release() {},
     bytes: () => 0,
+    begin() {},
     resume: () => null,
     isLeaving: () => false,
     stepsInProgress: () => [],
@@ -75,7 +76,8 @@ export function createClaimer(
     concurrency,
     leaseMs,
     pollMs: 1_000,
-    execute: ({ runId, epoch }) => slots.add({ runId, epoch, execution: idleExecution, isEnding: false }),
+    execute: ({ runId, epoch }) =>
+      slots.add({ runId, epoch, execution: idleExecution, isWaiting: slots.free() <= 0, isEnding: false }),
     expired: (workerId) => {
       expired.push(workerId);
       registration.renew(false);
@@ -113,6 +115,8 @@ export function createClaimer(
       error: null,
     });
     slots.remove(held);
+    const next = slots.held().find(({ isWaiting }) => isWaiting);
+    if (next !== undefined && slots.free() > 0) slots.begin(next);
     loop.freed(held.runId);
   };
   return {
@@ -136,7 +140,9 @@ export function createClaimer(
     async end(which) {
       const held = slots.held();
       const ending =
-        typeof which === "number" ? held.slice(0, which) : held.filter(({ runId }) => runId === which);
+        typeof which === "number"
+          ? held.filter(({ isWaiting }) => !isWaiting).slice(0, which)
+          : held.filter(({ runId }) => runId === which);
       for (const run of ending) await endOne(run);
       await world.rest();
     },

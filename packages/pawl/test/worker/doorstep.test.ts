@@ -58,16 +58,17 @@ test("a run that is started where a worker is begins there, without its way thro
   expect(claimed).toEqual([]);
 });
 
-test("no more than half of the slots are filled so, and the rest goes through the queue", async () => {
+test("what finds no free slot goes through the queue", async () => {
   const gate = createGate();
   const slow = workflow({ name: "slow", version: 1 }, async (ctx) => ctx.step("wait", () => gate.opened));
   const { world, client, claimed, kinds } = await createServer({ workflows: [slow], concurrency: 8 });
-  const runs = await Promise.all(Array.from({ length: 6 }, () => client.start(slow)));
+  const runs = await Promise.all(Array.from({ length: 10 }, () => client.start(slow)));
   await world.advance("1s");
-  expect(claimed.toSorted()).toEqual(runs.slice(4).map(({ id }) => id));
+  expect(claimed).toEqual([]);
   gate.open();
   await world.advance("1s");
-  expect(kinds().filter((kind) => kind === "run.completed")).toHaveLength(6);
+  expect(claimed.toSorted()).toEqual(runs.slice(8).map(({ id }) => id));
+  expect(kinds().filter((kind) => kind === "run.completed")).toHaveLength(10);
 });
 
 const fussy = workflow({ name: "greet", version: 1, onCrash: "fail" }, async (_ctx, _name: string) => "done");
@@ -371,7 +372,7 @@ test("a worker executes no more than it may, whatever is claimed and started at 
     }),
   );
   let isSlow = false;
-  const { world, client, offered } = await createServer({ workflows: [slow], concurrency: 10 }, (store) => ({
+  const server = await createServer({ workflows: [slow], concurrency: 10 }, (store) => ({
     ...store,
     async claimRuns(request) {
       const claim = await store.claimRuns(request);
@@ -379,6 +380,7 @@ test("a worker executes no more than it may, whatever is claimed and started at 
       return claim;
     },
   }));
+  const { world, client, offered, kinds } = server;
   isSlow = true;
   await client.startMany(
     slow,
@@ -386,10 +388,12 @@ test("a worker executes no more than it may, whatever is claimed and started at 
   );
   await world.rest();
   for (let count = 0; count < 5; count++) await client.start(slow);
-  expect(offered).toEqual([]);
+  expect(offered).toHaveLength(5);
   answered.open();
   await world.advance("1s");
   expect(most).toBe(10);
   gate.open();
   await world.advance("1s");
+  expect(most).toBe(10);
+  expect(kinds().filter((kind) => kind === "run.completed")).toHaveLength(15);
 });

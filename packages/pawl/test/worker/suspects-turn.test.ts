@@ -8,7 +8,13 @@ const half = { next: () => 0.5 };
 const empty = createSlots(1);
 const busy = createSlots(1);
 busy.expect("neighbour");
-const heldAs = (runId: string): HeldRun => ({ runId, epoch: 1, execution: {} as Execution, isEnding: false });
+const heldAs = (runId: string): HeldRun => ({
+  runId,
+  epoch: 1,
+  execution: {} as Execution,
+  isWaiting: false,
+  isEnding: false,
+});
 
 test("a worker that is idle again looks at once while suspects wait, and they have the turn after", () => {
   const suspects = createSuspects(createManualClock(), half, 1_000);

@@ -2,7 +2,14 @@ import type { RunId } from "../../core/ids.ts";
 import type { Payload } from "../../core/json.ts";
 import type { RetryPolicy } from "../../core/retry.ts";
 import { sortedBy } from "../../core/sorted-by.ts";
-import { firstEpoch, type Claim, type ClaimedRun, type ClaimRequest, type Lane } from "../../store/lease.ts";
+import {
+  firstEpoch,
+  type Claim,
+  type ClaimedRun,
+  type ClaimRequest,
+  type Lane,
+  type Pack,
+} from "../../store/lease.ts";
 import { column, payloadOf } from "../columns.ts";
 import type { Row } from "../database.ts";
 import { transition } from "../transition.ts";
@@ -127,7 +134,7 @@ interface Stage {
   readonly createdAt: number;
   readonly claimedAt: number;
   readonly server: number | undefined;
-  readonly pack: string | undefined;
+  readonly pack: Pack | undefined;
 }
 
 function stageOf(row: ClaimedRow, lane: Lane, claimedAt: number, server: number | undefined): Stage {
@@ -146,7 +153,7 @@ function stageOf(row: ClaimedRow, lane: Lane, claimedAt: number, server: number 
 
 function unpack(packed: Packed, shared: Stage, runs: ClaimedRun[]): void {
   const { pack, priority, ids, inputs, notes, leftOut } = packed;
-  const stage = { ...shared, pack: pack ?? undefined };
+  const stage = { ...shared, pack: pack === null ? undefined : { id: pack, size: ids.length } };
   const more = priority === 0 ? nothingMore : { ...nothingMore, priority };
   const without = { ...more, isInputLeftOut: true };
   ids.forEach((runId, index) => {

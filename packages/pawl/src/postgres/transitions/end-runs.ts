@@ -79,7 +79,7 @@ function packValues(endings: readonly Ending[]): readonly unknown[] {
   const lasts: number[] = [];
   let before: string | undefined;
   for (const [index, { lease }] of endings.entries()) {
-    const { pack } = lease;
+    const pack = lease.pack?.id;
     if (pack !== undefined && pack !== before) {
       packs.push(pack);
       firsts.push(index + 1);
@@ -90,11 +90,6 @@ function packValues(endings: readonly Ending[]): readonly unknown[] {
   return packs.length === 0
     ? [null, null, null]
     : [packs, firsts, lasts].map((list) => `{${list.join(",")}}`);
-}
-
-/** Those of a pack leave together at the least cost. */
-export function areOfOnePack({ lease: a }: Ending, { lease: b }: Ending): boolean {
-  return a.pack !== undefined && a.pack === b.pack;
 }
 
 /** Leaves nothing but the fact that it has completed. */
