@@ -7,7 +7,7 @@ import { plot } from "./plot.ts";
 import { format, panelOf, showFound, showVerdicts, spread } from "./report.ts";
 import { createWorkloads } from "./workloads.ts";
 
-// npm run bench [-- --repetitions 5] [-- --seconds 3] [-- --only W3] [-- --without-peers] [-- --short] [-- --json] [-- --save]
+// npm run bench [-- --repetitions 5] [-- --seconds 3] [-- --only W3] [-- --without-peers] [-- --peers dbos,pg-boss] [-- --short] [-- --json] [-- --save]
 // Pawl, its peers and the limit on one embedded Postgres with durable settings, each in a process and a database of its own. All
 // contestants of a workload take turns, in another order each time, so that what else the machine does falls on all of them:
 // compare ratios, not rates. At the end it tells which of the bars, in bars.ts, are met. --short: Pawl and the limit alone, to see
@@ -25,7 +25,11 @@ const seconds = Number(option("--seconds") ?? (isShort ? 0.2 : 3));
 const only = option("--only");
 const say = (text: string): void => void (isJson ? process.stderr.write(`${text}\n`) : console.log(text));
 
-const peers = isShort || process.argv.includes("--without-peers") ? [] : peerProducts();
+const peersNamed = option("--peers")?.split(",");
+const peers =
+  isShort || process.argv.includes("--without-peers")
+    ? []
+    : (peerProducts()?.filter(({ name }) => peersNamed?.includes(name) ?? true) ?? null);
 if (peers === null)
   say(
     "The peers are not installed: npm ci --ignore-scripts --prefix bench/peers. Pawl is compared with the limit alone.",

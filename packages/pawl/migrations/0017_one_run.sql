@@ -71,7 +71,7 @@ end
 $$;
 
 -- Completes a held run that has no parent and tells nobody anything but its last fact, e_*. False: nothing was done, for the lease is
--- lost, or the server is another than it was claimed from.
+-- lost, or the server is another than it was claimed from. Listeners hear of it by announce_ends, which nobody need wait for.
 -- Locks: its lease row. Index: lease_pkey, event_pkey.
 create function {schema}.complete_run_v1(
   p_shard smallint, p_worker uuid, p_run uuid, p_epoch integer, p_server float8,
@@ -96,7 +96,17 @@ begin
   insert into {schema}.event (shard, run_id, seq, at, kind, attempt, epoch, began_at, data, notes, worker_id)
   values (p_shard, p_run, e_seq, {clock}, 'completed', e_attempt, e_epoch, to_timestamp(e_began_ms / 1000.0), e_data::json,
           e_notes::json, p_worker);
-  perform pg_notify('{channel}', 'e' || replace(p_run::text, '-', ''));
   return true;
+end
+$$;
+
+-- Tells listeners of runs that complete_run has completed. It is a hint: who waits for an end looks for it all the same, more rarely.
+create function {schema}.announce_ends_v1(p_runs uuid[])
+returns void
+language plpgsql
+set search_path = pg_catalog
+as $$
+begin
+  perform {schema}.hint_runs_v1('e', p_runs);
 end
 $$;

@@ -1328,6 +1328,16 @@ create view pawl.workers as
           ORDER BY s_1.at DESC
          LIMIT 1) s ON (true));
 
+create function pawl.announce_ends_v1(p_runs uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+begin
+  perform "pawl".hint_runs_v1('e', p_runs);
+end
+$function$;
+
 create function pawl.answer_updates_v1(p_shard smallint, p_lost uuid[], e_runs uuid[], e_seqs integer[], e_kinds text[], e_takes uuid[])
  RETURNS void
  LANGUAGE plpgsql
@@ -2020,7 +2030,6 @@ begin
   insert into "pawl".event (shard, run_id, seq, at, kind, attempt, epoch, began_at, data, notes, worker_id)
   values (p_shard, p_run, e_seq, clock_timestamp(), 'completed', e_attempt, e_epoch, to_timestamp(e_began_ms / 1000.0), e_data::json,
           e_notes::json, p_worker);
-  perform pg_notify('pawl_9b12b8e4295d095ce55e5154', 'e' || replace(p_run::text, '-', ''));
   return true;
 end
 $function$;

@@ -23,6 +23,7 @@ import type { Message, NewMessage, TellAnswer } from "../store/message.ts";
 import type { CreateAnswer, FoundEnd, NewRun } from "../store/run-record.ts";
 import type { StoreReport } from "../store/store-report.ts";
 import type { Store } from "../store/store.ts";
+import { createAnnouncements } from "./announcements.ts";
 import { createCallersStore } from "./callers-store.ts";
 import { createDatabase, type Row } from "./database.ts";
 import { examineServer } from "./examine.ts";
@@ -49,6 +50,7 @@ import {
   type HeldCreation,
 } from "./transitions/create-runs.ts";
 import {
+  announceEnds,
   beginRuns,
   completeRun,
   completeRunValues,
@@ -304,6 +306,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     parkValues,
     orLost(decodeParked),
   );
+  const announcements = createAnnouncements((runIds) => database.run(announceEnds, [runIds]), log);
   const end = batched<Ending, void>(
     endRuns,
     keyOfHeld,
@@ -320,7 +323,11 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
         statement: completeRun,
         isFor: isPlainEnding,
         encode: completeRunValues,
-        decode: (_ending, row) => (decodeEnded(row) ? { answer: undefined } : null),
+        decode({ lease }, row) {
+          if (!decodeEnded(row)) return null;
+          announcements.add(lease.runId);
+          return { answer: undefined };
+        },
       },
     },
   );
@@ -515,6 +522,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     async close() {
       if (isClosed) return;
       isClosed = true;
+      await announcements.told();
       await listener?.stop();
       await transactions.close();
       if (vitalPool !== pool) await vitalPool.end();

@@ -1,5 +1,5 @@
 import { createDatabase, dropDatabase, type TestDatabase } from "pawl-test-support";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { createIds } from "../../src/core/ids.ts";
 import { createPostgresStore, type PostgresStore } from "../../src/postgres/postgres-store.ts";
 import type { Lease, Parking } from "../../src/store/lease.ts";
@@ -128,6 +128,8 @@ describe("one round trip, and nothing else sent,", () => {
     counting.reset();
     await store.end(endingOf({ runId: run.id, epoch: held!.epoch, workerId, server: held!.server }, null));
     expect(counting.sent()).toEqual([expect.stringContaining("complete_run_v1")]);
+    // Nobody waits for the hint.
+    await vi.waitFor(() => expect(counting.sent()[1]).toContain("announce_ends_v1"));
     expect(await store.getRun(run.id)).toMatchObject({ status: "completed" });
   });
 

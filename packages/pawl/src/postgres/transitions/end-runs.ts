@@ -28,6 +28,12 @@ export const completeRun = transition(
   "select {schema}.complete_run_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) as is_ended",
 );
 
+/** See migrations/0017_one_run.sql. */
+export const announceEnds = transition(
+  "announce_ends",
+  "select {schema}.announce_ends_v1($1) as is_announced",
+);
+
 /** See migrations/0004_hold.sql. */
 export const releaseRuns = transition(
   "release_runs",
