@@ -33,8 +33,13 @@ export function generateHolderOperation(known: Knowledge): Operation {
     return { kind: "readInbox", calls: leases.map((lease) => [{ lease, look: drawLook(known.dice) }]) };
   if (roll < 0.5) return { kind: "record", calls: leases.map((lease) => [generateRecording(known, lease)]) };
   if (roll < 0.82) return { kind: "park", calls: leases.map((lease) => [generateParking(known, lease)]) };
-  if (roll < 0.9) return { kind: "release", calls: leases.map((lease) => [lease]) };
+  if (roll < 0.9) return { kind: "release", calls: leases.map((lease) => [lease, drawReadyAt(known)]) };
   return { kind: "end", calls: unrelated(known, leases).map((lease) => [generateEnding(known, lease)]) };
+}
+
+/** Since when the run was ready, if its code has not been called. */
+function drawReadyAt({ dice, now }: Knowledge): number | undefined {
+  return dice.chance(0.5) ? now - dice.between(0, 5_000) : undefined;
 }
 
 /** Mostly a new one; now and then one whose earlier try, or a later look, has been there. */

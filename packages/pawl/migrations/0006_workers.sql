@@ -321,7 +321,7 @@ begin
   end if;
 
   v_candidates := array(select y.run_id from {schema}.ready y
-                         where y.shard = p_shard and y.expires_at <= v_now and y.epoch = 0
+                         where y.shard = p_shard and y.expires_at <= v_now
                          order by y.expires_at limit p_limit);
   if v_candidates <> '{}' then
     v_expired := {schema}.expire_runs_v1(p_shard, v_now, {schema}.lock_free_runs_v1(p_shard, v_candidates, true));
@@ -525,7 +525,7 @@ begin
   with late as materialized (
     select y.ctid as place
       from {schema}.ready y
-     where y.shard = p_shard and y.run_id = any (p_runs) and (y.expires_at <= p_now) is true and y.epoch = 0
+     where y.shard = p_shard and y.run_id = any (p_runs) and (y.expires_at <= p_now) is true
      order by y.run_id
        for update skip locked
   ), gone as (

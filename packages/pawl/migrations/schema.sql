@@ -2405,7 +2405,7 @@ begin
   with late as materialized (
     select y.ctid as place
       from "pawl".ready y
-     where y.shard = p_shard and y.run_id = any (p_runs) and (y.expires_at <= p_now) is true and y.epoch = 0
+     where y.shard = p_shard and y.run_id = any (p_runs) and (y.expires_at <= p_now) is true
      order by y.run_id
        for update skip locked
   ), gone as (
@@ -4336,7 +4336,7 @@ begin
 end
 $function$;
 
-create function pawl.release_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
+create function pawl.release_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_ready_ms double precision[])
  RETURNS TABLE(run_id uuid)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -4349,6 +4349,27 @@ declare
   v_held uuid[] := ("pawl".lock_leases_v1(p_shard, p_worker, p_runs, p_epochs)).runs;
 begin
   perform "pawl".return_leases_v1(p_shard, clock_timestamp(), v_held);
+  if p_ready_ms is not null then
+    with unbegun as materialized (
+      select y.place, to_timestamp(i.ready_ms / 1000.0) as ready_at, r.expires_at
+        from unnest(p_runs, p_ready_ms) i (run_id, ready_ms)
+       cross join lateral (
+         select y.ctid as place
+           from "pawl".ready y
+          where y.shard = p_shard and y.run_id = i.run_id
+            for update) y
+       cross join lateral (
+         select least(r.expires_at, r.deadline_at) as expires_at
+           from "pawl".run r
+          where r.shard = p_shard and r.id = i.run_id
+         offset 0) r
+       where i.ready_ms is not null and i.run_id = any (v_held)
+    )
+    update "pawl".ready y
+       set ready_at = u.ready_at, expires_at = case when y.epoch = 1 then u.expires_at end
+      from unbegun u
+     where y.ctid = u.place;
+  end if;
   return query select l from unnest("pawl".lost_runs_v1(p_runs, v_held)) l;
 end
 $function$;
@@ -4964,7 +4985,7 @@ begin
   end if;
 
   v_candidates := array(select y.run_id from "pawl".ready y
-                         where y.shard = p_shard and y.expires_at <= v_now and y.epoch = 0
+                         where y.shard = p_shard and y.expires_at <= v_now
                          order by y.expires_at limit p_limit);
   if v_candidates <> '{}' then
     v_expired := "pawl".expire_runs_v1(p_shard, v_now, "pawl".lock_free_runs_v1(p_shard, v_candidates, true));

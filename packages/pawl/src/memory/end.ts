@@ -21,7 +21,7 @@ function withLastFact(run: Run, ending: Ending): Ending {
   return { ...ending, events: [...ending.events.slice(0, -1), { ...last, seq: run.newestSeq + 1 }] };
 }
 
-export function release(state: State, lease: Lease): void {
+export function release(state: State, lease: Lease, readyAt?: number): void {
   const { run, room } = heldRun(state, lease);
-  giveBack(state, run, room);
+  giveBack(state, run, room, readyAt);
 }

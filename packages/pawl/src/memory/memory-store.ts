@@ -74,7 +74,7 @@ export function storeOf(state: State): MemoryStore {
     readInbox: (look) => transition(() => readInbox(state, look)),
     park: (parking) => transition(() => park(state, parking)),
     end: (ending) => transition(() => end(state, ending)),
-    release: (lease) => transition(() => release(state, lease)),
+    release: (lease, readyAt) => transition(() => release(state, lease, readyAt)),
     tell: (message) => transition(() => tell(state, message)),
     signalOrStart: (call) => transition(() => signalOrStart(state, call)),
     wakeTold: (runIds) => transition(() => wakeTold(state, runIds)),

@@ -28,23 +28,34 @@ export function numbersOf(room: Numbers): Numbers {
   return { epoch, lastSeq, attempt, failures, crashes, suspicion };
 }
 
-/** Makes the run claimable from now on. */
+/** Makes the run claimable. `isUnbegun`: its code was never called. */
 export function moveToReady(
   state: State,
   run: Run,
   numbers: Numbers,
   told: boolean,
   readyAt: number = state.now(),
+  isUnbegun: boolean = numbers.epoch === 0,
 ): void {
   const mark: Mark = { priority: run.priority, readyAt, runId: run.id };
-  const expiresAt = numbers.epoch === 0 ? earliest(run.expiresAt, run.deadlineAt) : null;
+  const expiresAt = isUnbegun ? earliest(run.expiresAt, run.deadlineAt) : null;
   enter(state, run, { kind: "ready", ...numbersOf(numbers), mark, expiresAt, told });
   state.hints.add({ kind: "ready", queue: run.queue });
 }
 
-/** Gives a held run back, with nothing held against it. Its history is the truth: a record's answer may have been lost. */
-export function giveBack(state: State, run: Run, room: LeaseRoom): void {
-  moveToReady(state, run, { ...room, lastSeq: run.newestSeq }, true);
+/**
+ * Gives a held run back, with nothing held against it. Its history is the truth: a record's answer may have been lost. `readyAt`: its code
+ * has not been called under this lease, and it keeps its place.
+ */
+export function giveBack(state: State, run: Run, room: LeaseRoom, readyAt?: number): void {
+  moveToReady(
+    state,
+    run,
+    { ...room, lastSeq: run.newestSeq },
+    true,
+    readyAt,
+    readyAt !== undefined && room.epoch === 1,
+  );
 }
 
 export function moveToLease(state: State, run: Run, lease: Omit<LeaseRoom, "kind">): void {

@@ -1,16 +1,18 @@
 import type { RunId } from "../core/ids.ts";
 import type { Log } from "../core/log.ts";
+import { delay, type Timers } from "../core/timers.ts";
 
 /** Tells other processes of runs that have ended, a moment after whoever ended them has gone on: nobody waits for that. */
 export interface Announcements {
   add(runId: RunId): void;
-  /** Resolves when all has been told, or has failed. */
-  told(): Promise<void>;
+  /** Resolves when all has been told, or has failed, or after so long. */
+  told(longestMs: number): Promise<void>;
 }
 
 /** @param tell what is not told is found by those who wait for it, at their next look: it is tried once */
 export function createAnnouncements(
   tell: (runIds: readonly RunId[]) => Promise<unknown>,
+  timers: Timers,
   log: Log,
 ): Announcements {
   let toTell: RunId[] = [];
@@ -32,8 +34,11 @@ export function createAnnouncements(
       toTell.push(runId);
       telling ??= tellAll();
     },
-    async told() {
-      await telling;
+    async told(longestMs) {
+      if (telling === null) return;
+      const over = new AbortController();
+      await Promise.race([telling, delay(timers, longestMs, over.signal)]);
+      over.abort();
     },
   };
 }

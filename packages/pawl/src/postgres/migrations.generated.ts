@@ -2367,8 +2367,9 @@ end
 $$;
 
 -- Gives held runs back as they are, and answers those that are not: their lease is lost. told is set, so that nothing said meanwhile is overlooked.
--- Locks: lease rows, in id order. Index: lease_pkey.
-create function {schema}.release_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[])
+-- p_ready_ms: since when those were ready whose code has not been called. They keep that place, and under their first lease they expire as if nobody had held them.
+-- Locks: lease rows, in id order. Index: lease_pkey, ready_pkey, run_pkey.
+create function {schema}.release_runs_v1(p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_ready_ms float8[])
 returns table (run_id uuid)
 language plpgsql
 set search_path = pg_catalog
@@ -2381,6 +2382,27 @@ declare
   v_held uuid[] := ({schema}.lock_leases_v1(p_shard, p_worker, p_runs, p_epochs)).runs;
 begin
   perform {schema}.return_leases_v1(p_shard, {clock}, v_held);
+  if p_ready_ms is not null then
+    with unbegun as materialized (
+      select y.place, to_timestamp(i.ready_ms / 1000.0) as ready_at, r.expires_at
+        from unnest(p_runs, p_ready_ms) i (run_id, ready_ms)
+       cross join lateral (
+         select y.ctid as place
+           from {schema}.ready y
+          where y.shard = p_shard and y.run_id = i.run_id
+            for update) y
+       cross join lateral (
+         select least(r.expires_at, r.deadline_at) as expires_at
+           from {schema}.run r
+          where r.shard = p_shard and r.id = i.run_id
+         offset 0) r
+       where i.ready_ms is not null and i.run_id = any (v_held)
+    )
+    update {schema}.ready y
+       set ready_at = u.ready_at, expires_at = case when y.epoch = 1 then u.expires_at end
+      from unbegun u
+     where y.ctid = u.place;
+  end if;
   return query select l from unnest({schema}.lost_runs_v1(p_runs, v_held)) l;
 end
 $$;
@@ -2962,7 +2984,7 @@ begin
   end if;
 
   v_candidates := array(select y.run_id from {schema}.ready y
-                         where y.shard = p_shard and y.expires_at <= v_now and y.epoch = 0
+                         where y.shard = p_shard and y.expires_at <= v_now
                          order by y.expires_at limit p_limit);
   if v_candidates <> '{}' then
     v_expired := {schema}.expire_runs_v1(p_shard, v_now, {schema}.lock_free_runs_v1(p_shard, v_candidates, true));
@@ -3166,7 +3188,7 @@ begin
   with late as materialized (
     select y.ctid as place
       from {schema}.ready y
-     where y.shard = p_shard and y.run_id = any (p_runs) and (y.expires_at <= p_now) is true and y.epoch = 0
+     where y.shard = p_shard and y.run_id = any (p_runs) and (y.expires_at <= p_now) is true
      order by y.run_id
        for update skip locked
   ), gone as (

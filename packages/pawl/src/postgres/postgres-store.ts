@@ -60,7 +60,9 @@ import {
   endValues,
   isPlainEnding,
   releaseRuns,
+  releaseValues,
   sizeOfEnding,
+  type Release,
 } from "./transitions/end-runs.ts";
 import { decodeForked, type ForkedRow, forkRun, forkValues } from "./transitions/fork-run.ts";
 import { leaseValues, sizeOfRecording } from "./transitions/holder-calls.ts";
@@ -140,6 +142,9 @@ interface BatchOptions<Item, Answer> extends Pick<GroupCommitOptions<Item, Answe
 
 /** Every hot call merges with its like. Bounds on one call, and on what may wait for the next. */
 const batchBounds = { maxItems: 500, maxBytes: 4_000_000, maxUnanswered: 20_000, blockedForMs: 5_000 };
+
+/** So long a store that closes waits until ends are announced. */
+const longestAnnouncingMs = 1_000;
 
 /** A history of so many facts is loaded together with others. */
 const mostOfShort = 200;
@@ -306,7 +311,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     parkValues,
     orLost(decodeParked),
   );
-  const announcements = createAnnouncements((runIds) => database.run(announceEnds, [runIds]), log);
+  const announcements = createAnnouncements((runIds) => database.run(announceEnds, [runIds]), timers, log);
   const end = batched<Ending, void>(
     endRuns,
     keyOfHeld,
@@ -324,14 +329,24 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
         isFor: isPlainEnding,
         encode: completeRunValues,
         decode({ lease }, row) {
-          if (!decodeEnded(row)) return null;
+          // Where nothing was done, an earlier try may have been, whose answer was lost.
           announcements.add(lease.runId);
-          return { answer: undefined };
+          return decodeEnded(row) ? { answer: undefined } : null;
         },
       },
     },
   );
-  const release = batched<Lease, void>(releaseRuns, keyOfLease, () => 60, leaseValues, voidOrLost);
+  const release = batched<Release, void>(
+    releaseRuns,
+    keyOfHeld,
+    () => 60,
+    releaseValues,
+    (releases, rows) =>
+      voidOrLost(
+        releases.map(({ lease }) => lease),
+        rows,
+      ),
+  );
   const begin = batched<Lease, void>(beginRuns, keyOfLease, () => 60, leaseValues, voidOrLost);
   const inbox = batched<Look, readonly Message[]>(
     readInbox,
@@ -388,7 +403,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     readInbox: inbox,
     park,
     end,
-    release,
+    release: (lease, readyAt) => release({ lease, readyAt }),
     tell,
     signalOrStart: (call) =>
       persist(async () => {
@@ -522,7 +537,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     async close() {
       if (isClosed) return;
       isClosed = true;
-      await announcements.told();
+      await announcements.told(longestAnnouncingMs);
       await listener?.stop();
       await transactions.close();
       if (vitalPool !== pool) await vitalPool.end();

@@ -112,15 +112,21 @@ class RunExecution implements Execution, PlainRunHost {
     this.#deps = deps;
     this.#takenAt = deps.clock.now();
     this.#done = this.#untilDone();
-    this.#waiting = () => this.#begin();
-    if (!waits) this.begin();
+    if (waits) this.#waiting = () => this.#begin();
+    else this.#go(() => this.#begin());
   }
 
   begin(): void {
     const begin = this.#waiting;
     this.#waiting = null;
+    // Its lease may have run out while it waited.
+    if (begin !== null && !this.isHeld()) this.stopped();
+    else if (begin !== null) this.#go(begin);
+  }
+
+  #go(begin: () => void): void {
     try {
-      begin?.();
+      begin();
     } catch (error) {
       this.stopped(error);
     }
@@ -193,7 +199,7 @@ class RunExecution implements Execution, PlainRunHost {
     this.#isReleasing = true;
     if (this.#waiting === null) return this.#madeTools?.bell.ring();
     this.#waiting = null;
-    this.#hold(this.holding.release().then(() => "released" as const));
+    this.#hold(this.#letGo());
   }
 
   bytes(): number {
@@ -204,8 +210,9 @@ class RunExecution implements Execution, PlainRunHost {
     const parked = this.#course;
     if (parked === null || !parked.isResumable || !this.holding.renew(again)) return null;
     this.#done = this.#untilDone();
-    this.#waiting = () => this.#hold(this.#continue(parked));
-    if (!waits) this.begin();
+    const goOn = (): void => this.#hold(this.#continue(parked));
+    if (waits) this.#waiting = goOn;
+    else goOn();
     return this;
   }
 
@@ -371,7 +378,14 @@ class RunExecution implements Execution, PlainRunHost {
 
   async #continue(parked: Course): Promise<Outcome> {
     if (this.#findWorkflow()?.crashLimit === 0) await this.holding.begin();
-    return parked.resume();
+    // Its code may have gone on by itself since it was claimed: whoever claims it next replays it.
+    return parked.isResumable ? parked.resume() : this.#letGo();
+  }
+
+  /** Gives the run back before its code is called. */
+  async #letGo(): Promise<Outcome> {
+    await this.holding.release(true);
+    return "released";
   }
 
   #createTransactions(history: readonly RunEvent[]): Transact {

@@ -73,7 +73,8 @@ export interface Holding {
   renew(again: ClaimedRun): boolean;
   /** `next`: the run that goes on from it. `tried`: the same was sent before, and failed with this. */
   end(end: RunEnd, next: Continuation | null, tried?: Tried): Promise<"ended">;
-  release(): Promise<void>;
+  /** `isUnbegun`: its code has not been called since it was claimed. */
+  release(isUnbegun?: boolean): Promise<void>;
   /** Unread messages may be there. */
   isTold(): boolean;
   told(): void;
@@ -299,10 +300,11 @@ class RunHolding implements Holding {
     return "ended";
   }
 
-  async release(): Promise<void> {
+  async release(isUnbegun = false): Promise<void> {
     this.#isLeaving = true;
+    const readyAt = isUnbegun ? this.#claimed.mark.readyAt : undefined;
     await this.#persist(
-      () => this.#parts.store.release(this.#lease),
+      () => this.#parts.store.release(this.#lease, readyAt),
       () => this.#report?.released(),
     );
     this.#letGo();

@@ -86,8 +86,11 @@ export interface Store {
    * detached. With `next` another run takes its place, claimable at once, and the parent hears nothing.
    */
   end(ending: Ending): Promise<void>;
-  /** Gives the run back as it is: claimable at once, no attempt spent. */
-  release(lease: Lease): Promise<void>;
+  /**
+   * Gives the run back as it is: claimable at once, no attempt spent. `readyAt`: its code has not been called under this lease, and it is
+   * claimable since then; under its first lease it expires as if nobody had held it.
+   */
+  release(lease: Lease, readyAt?: number): Promise<void>;
 
   // Telling
   /** Stores a message and wakes its run if it wants it. A cancelled run that never began ends at once. */

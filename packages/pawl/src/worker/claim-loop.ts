@@ -39,8 +39,8 @@ export interface ClaimLoop extends Pick<Loop, "start" | "stop" | "turned"> {
   look(): void;
   /** Notifications may have been lost: look from the beginning. */
   lookAtAll(): void;
-  /** A slot is free again. */
-  freed(runId: RunId): void;
+  /** A slot is free again. `slotMs`: how long this run had it; null: it had none. */
+  freed(runId: RunId, slotMs: number | null): void;
   /** One will be: the code of its run has come to its end. */
   ending(): void;
   /** A claim has found something within the last second. */
@@ -65,7 +65,7 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
   const { store, clock, random, registration, slots, concurrency, leaseMs } = parts;
   const marks = createClaimMarks(clock, concurrency <= fewSlots);
   const suspects = createSuspects(clock, random, leaseMs);
-  const ahead = createAhead(clock);
+  const ahead = createAhead(clock, concurrency);
 
   /** Something may be claimable that no claim has looked for. */
   let isHinted = true;
@@ -196,8 +196,8 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
       marks.forget();
       look();
     },
-    freed(runId) {
-      ahead.ended();
+    freed(runId, slotMs) {
+      if (slotMs !== null) ahead.ended(slotMs);
       if (slots.free() === 1) roomSince = clock.now();
       if (suspects.freed(runId)) isHinted = true;
       loop.poke();

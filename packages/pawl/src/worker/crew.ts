@@ -129,7 +129,7 @@ export function createCrew(deps: WorkerDeps, settings: WorkerSettings, isBrief =
       }
       return createExecution(claimed, executionDeps, waits);
     },
-    freed: (runId) => claimLoop.freed(runId),
+    freed: (runId, slotMs) => claimLoop.freed(runId, slotMs),
     lost,
   });
   const execute = (run: ClaimedRun, workerId: string): void => {
@@ -156,7 +156,10 @@ export function createCrew(deps: WorkerDeps, settings: WorkerSettings, isBrief =
     slots,
     lanes,
     mayTake: () => claimLoop.mayTake(),
-    freed: (runId) => claimLoop.freed(runId),
+    freed(runId) {
+      executor.admit();
+      claimLoop.freed(runId, null);
+    },
     execute,
     awake,
   });

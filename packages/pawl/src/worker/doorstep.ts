@@ -34,7 +34,7 @@ export function createDoorstep(parts: DoorstepParts): Taker {
   return {
     offer(run) {
       const crashLimit = crashLimits.get(laneOf(run)) ?? 0;
-      if (crashLimit === 0 || run.startAt !== null || slots.free() <= 0) return null;
+      if (crashLimit === 0 || run.startAt !== null || slots.free() <= 0 || slots.waiting() > 0) return null;
       const { workerId } = registration;
       if (!parts.mayTake() || !registration.isAlive(workerId)) return null;
       slots.expect(run.id);

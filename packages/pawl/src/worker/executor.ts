@@ -16,6 +16,8 @@ export interface OwnedRun {
 export interface OwnedHeld extends HeldRun, OwnedRun {
   /** Whether its end, however it comes, is this worker's concern. */
   isOwned: boolean;
+  /** Since when it has its slot, or has waited for one. */
+  since: number;
 }
 
 export interface ExecutorParts {
@@ -24,8 +26,8 @@ export interface ExecutorParts {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly create: (claimed: ClaimedRun, workerId: string, waits: boolean) => Execution;
-  /** The worker no longer holds this run. */
-  readonly freed: (runId: RunId) => void;
+  /** The worker no longer holds this run. `slotMs`: how long it had a slot; null: it had none. */
+  readonly freed: (runId: RunId, slotMs: number | null) => void;
   /** The run is no longer this worker's, though it did not let go of it. */
   readonly lost: (run: OwnedRun) => void;
 }
@@ -49,16 +51,10 @@ export interface Executor {
 /** So long a run waits for a slot. */
 const longestWaitMs = 250;
 
-/** A run that waits for its slot, and since when. */
-interface Waiter {
-  readonly held: OwnedHeld;
-  readonly since: number;
-}
-
 export function createExecutor(parts: ExecutorParts): Executor {
   const { slots, cache, clock, timers, freed, lost } = parts;
   let executing = 0;
-  let line: Waiter[] = [];
+  let line: OwnedHeld[] = [];
   /** Those before it in line have left it. */
   let first = 0;
   let isAdmitting = false;
@@ -67,15 +63,16 @@ export function createExecutor(parts: ExecutorParts): Executor {
   let waiting: (() => void)[] = [];
   let isReleasing = false;
 
-  const stillWaits = ({ held }: Waiter): boolean => held.isWaiting && slots.get(held.runId) === held;
+  const stillWaits = (held: OwnedHeld): boolean => held.isWaiting && slots.get(held.runId) === held;
 
   const beginNext = (): void => {
     isAdmitting = false;
     for (; first < line.length && slots.free() > 0; first++) {
-      const waiter = line[first] as Waiter;
-      if (!stillWaits(waiter)) continue;
-      slots.begin(waiter.held);
-      waiter.held.execution.begin();
+      const held = line[first] as OwnedHeld;
+      if (!stillWaits(held)) continue;
+      slots.begin(held);
+      held.since = clock.now();
+      held.execution.begin();
     }
     if (first === line.length || first > 1_000) {
       line = line.slice(first);
@@ -90,10 +87,10 @@ export function createExecutor(parts: ExecutorParts): Executor {
   };
 
   const giveBack = (): void => {
-    const waiters = line.slice(first).filter(stillWaits);
+    const waiting = line.slice(first).filter(stillWaits);
     line = [];
     first = 0;
-    for (const { held } of waiters) held.execution.release();
+    for (const { execution } of waiting) execution.release();
   };
 
   /** All that stands in line is given back when the first has waited for too long. */
@@ -113,7 +110,7 @@ export function createExecutor(parts: ExecutorParts): Executor {
     executing -= 1;
     slots.remove(held);
     admit();
-    freed(held.runId);
+    freed(held.runId, held.isWaiting ? null : clock.now() - held.since);
     const { isOwned } = held;
     held.isOwned = false;
     if (outcome === "parked" && isOwned && !isReleasing)
@@ -131,7 +128,8 @@ export function createExecutor(parts: ExecutorParts): Executor {
       if (isReleasing) return;
       // Its code may begin at once, and may stop its worker.
       executing += 1;
-      const isWaiting = slots.free() <= 0;
+      // Whoever waits comes first.
+      const isWaiting = slots.free() <= 0 || slots.waiting() > 0;
       const held: OwnedHeld = {
         claimed,
         workerId,
@@ -141,6 +139,7 @@ export function createExecutor(parts: ExecutorParts): Executor {
         execution:
           cache.take(claimed.runId, workerId)?.resume(claimed, isWaiting) ??
           parts.create(claimed, workerId, isWaiting),
+        since: clock.now(),
         isWaiting,
         isEnding: false,
       };
@@ -150,7 +149,8 @@ export function createExecutor(parts: ExecutorParts): Executor {
       slots.add(held);
       void own(held);
       if (!isWaiting) return;
-      line.push({ held, since: clock.now() });
+      line.push(held);
+      admit();
       if (!isWatched) watch();
     },
     admit,

@@ -13,8 +13,8 @@ export interface HeldRun {
 }
 
 /**
- * What a worker executes at once, at most `concurrency` runs. Those whose end is being written down take no slot, up to a few
- * hundred more than it has: so it claims while they are, and is never idle in between. Those that wait for a slot have none.
+ * What a worker executes at once, at most `concurrency` runs. Those whose end is being written down take no slot, up to three
+ * times as many: so it claims while they are, and is never idle in between. Those that wait for a slot have none.
  */
 export interface Slots<Held extends HeldRun = HeldRun> {
   size(): number;
@@ -70,7 +70,7 @@ export function createSlots<Held extends HeldRun = HeldRun>(concurrency: number)
       concurrency -
       size() +
       waiting +
-      (concurrency > fewSlots ? Math.min(ending, concurrency + mostEnding) : 0),
+      (concurrency > fewSlots ? Math.min(ending, 3 * concurrency, concurrency + mostEnding) : 0),
     waiting: () => waiting,
     isEmpty: () => size() === 0,
     add(held) {

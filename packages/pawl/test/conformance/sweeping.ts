@@ -341,6 +341,34 @@ export function describeSweeping(test: StoreTest): void {
       expect(await world.placeOf(lease.runId)).toMatchObject({ room: "ready" });
     });
 
+    test("a run that is given back before its code was called keeps its place, and expires", async ({
+      world,
+    }) => {
+      const readyAt = await world.now();
+      const early = await world.startHeld({ expiresAt: readyAt + 2_000 });
+      await world.clock.advance("1s");
+      await world.start();
+      await world.release(early, readyAt);
+      expect(await world.placeOf(early.runId)).toMatchObject({ room: "ready", epoch: 1, readyAt });
+      expect(await world.sweep()).toEqual(nothing);
+      await world.clock.advance("2s");
+      expect(await world.sweep()).toMatchObject({ expiredRuns: 1 });
+      expect(await world.history(early.runId)).toMatchObject([{ seq: 1, kind: "expired" }]);
+    });
+
+    test("under a later lease it keeps its place, and does not expire: its code may have been called before", async ({
+      world,
+    }) => {
+      const readyAt = await world.now();
+      const first = await world.startHeld({ expiresAt: readyAt + 2_000 });
+      await world.release(first);
+      const second = await world.hold(first.runId);
+      await world.release(second, readyAt);
+      await world.clock.advance("3s");
+      expect(await world.sweep()).toEqual(nothing);
+      expect(await world.placeOf(first.runId)).toMatchObject({ room: "ready", epoch: 2, readyAt });
+    });
+
     test("a run that is delayed or paused does not expire while it is", async ({ world }) => {
       const now = await world.now();
       const delayed = await world.start({ startAt: now + 5_000, expiresAt: now + 1_000 });

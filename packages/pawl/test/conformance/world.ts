@@ -80,7 +80,7 @@ export interface World extends StoreHarness {
   ending(lease: Lease, status?: EndStatus, ending?: Partial<Ending>): Promise<Ending>;
   /** `look`: default a new one. */
   readInbox(lease: Lease, look?: number): Promise<readonly Message[]>;
-  release(lease: Lease): Promise<void>;
+  release(lease: Lease, readyAt?: number): Promise<void>;
 
   message(runId: RunId, topic: Topic, more?: Partial<NewMessage>): NewMessage;
   tell(runId: RunId, topic: Topic, more?: Partial<NewMessage>): Promise<TellAnswer>;
@@ -197,7 +197,7 @@ export function createWorld(harness: StoreHarness): World {
     },
     end: async (lease, status, ending) => store.end(await world.ending(lease, status, ending)),
     readInbox: (lease, look = nextLook()) => store.readInbox({ lease, look }),
-    release: (lease) => store.release(lease),
+    release: (lease, readyAt) => store.release(lease, readyAt),
 
     message: (runId, topic, more) => ({
       id: nextId(),

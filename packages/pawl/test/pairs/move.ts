@@ -13,6 +13,7 @@ import {
   endRuns,
   endValues,
   releaseRuns,
+  releaseValues,
 } from "../../src/postgres/transitions/end-runs.ts";
 import { decodeForked, forkRun, forkValues } from "../../src/postgres/transitions/fork-run.ts";
 import { leaseValues } from "../../src/postgres/transitions/holder-calls.ts";
@@ -174,7 +175,10 @@ export const moves = {
     move(
       name,
       releaseRuns,
-      leaseValues(shard, leases),
+      releaseValues(
+        shard,
+        leases.map((lease) => ({ lease, readyAt: undefined })),
+      ),
       (rows) => lostOr(decodeHeld(leases, rows)),
       merged(leases),
     ),

@@ -23,6 +23,7 @@ import {
   endRuns,
   endValues,
   releaseRuns,
+  releaseValues,
 } from "../../src/postgres/transitions/end-runs.ts";
 import { forkRun, forkValues } from "../../src/postgres/transitions/fork-run.ts";
 import { leaseValues } from "../../src/postgres/transitions/holder-calls.ts";
@@ -409,7 +410,10 @@ export const measuredCalls = {
   },
   release: async (store, count) => ({
     transition: releaseRuns,
-    values: leaseValues(0, await held(store, newRuns(count))),
+    values: releaseValues(
+      0,
+      (await held(store, newRuns(count))).map((lease) => ({ lease, readyAt: Date.now() })),
+    ),
   }),
   "tell the parked": async (store, count) => ({
     transition: tellRuns,

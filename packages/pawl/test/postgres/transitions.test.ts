@@ -19,6 +19,7 @@ import {
   endRuns,
   endValues,
   releaseRuns,
+  releaseValues,
 } from "../../src/postgres/transitions/end-runs.ts";
 import { leaseValues } from "../../src/postgres/transitions/holder-calls.ts";
 import { parkRuns, parkValues } from "../../src/postgres/transitions/park-runs.ts";
@@ -131,7 +132,7 @@ describe("the parameters that are sent", () => {
     [createHeldRun, createHeldRunValues(0, { run: newRun, holder })],
     [claimRuns, claimRunsValues(0, claim)],
     [beginRuns, leaseValues(0, [lease])],
-    [releaseRuns, leaseValues(0, [lease])],
+    [releaseRuns, releaseValues(0, [{ lease, readyAt: 1 }])],
     [readInbox, inboxValues(0, [{ lease, look: 1 }])],
     [recordEvents, recordValues(0, [recording])],
     [recordStep, recordStepValues(0, recording)],

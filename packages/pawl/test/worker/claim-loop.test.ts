@@ -91,27 +91,21 @@ describe("a claim loop", () => {
     expect(claimer.claims[2]?.limit).toBe(1);
   });
 
-  test("claims ahead of its slots as many as end within some milliseconds, and none once they take long", async () => {
+  test.for([
+    ["as many ahead of its slots as end within some milliseconds", 5, 50],
+    ["none ahead that would wait for long runs", 1_000, 0],
+  ] as const)("claims %s", async ([, slotMs, most]) => {
     const claimer = createClaimer(100);
     await claimer.startMany(700);
     claimer.loop.start();
     await claimer.rest();
     expect(claimer.slots.waiting()).toBe(0);
-    for (let times = 0; times < 4; times++) {
+    for (let times = 0; times < 6; times++) {
       await claimer.advance(5);
-      await claimer.end(25);
+      await claimer.end(25, slotMs);
     }
-    expect(claimer.slots.free()).toBe(0);
-    expect(claimer.slots.waiting()).toBeGreaterThan(10);
-    expect(claimer.slots.waiting()).toBeLessThanOrEqual(50);
-    await claimer.advance("1s");
-    await claimer.end(100);
-    await claimer.advance(10);
-    expect(claimer.slots.free()).toBe(0);
-    await claimer.advance("1s");
-    await claimer.end(100);
-    await claimer.advance("1s");
-    expect(claimer.slots.waiting()).toBeLessThan(5);
+    expect(claimer.slots.waiting()).toBeGreaterThanOrEqual(most / 3);
+    expect(claimer.slots.waiting()).toBeLessThanOrEqual(most);
   });
 
   test("has at most one claim in flight, and makes one more for all the hints that came meanwhile", async () => {

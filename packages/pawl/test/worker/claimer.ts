@@ -28,7 +28,7 @@ export interface Claimer extends ManualWorld {
   /** Starts a run that then kills the only worker that holds it. */
   startSuspect(): Promise<RunId>;
   /** Ends this run, or that many of those held. */
-  end(which: RunId | number): Promise<void>;
+  end(which: RunId | number, slotMs?: number): Promise<void>;
 }
 
 export function createClaimer(
@@ -103,7 +103,7 @@ export function createClaimer(
     await world.advance(1);
     await world.store.sweep({ limit: 10, after: null });
   };
-  const endOne = async (held: HeldRun): Promise<void> => {
+  const endOne = async (held: HeldRun, slotMs: number): Promise<void> => {
     const lease = { runId: held.runId, epoch: held.epoch, workerId: registration.workerId };
     await world.store.end({
       lease,
@@ -117,7 +117,7 @@ export function createClaimer(
     slots.remove(held);
     const next = slots.held().find(({ isWaiting }) => isWaiting);
     if (next !== undefined && slots.free() > 0) slots.begin(next);
-    loop.freed(held.runId);
+    loop.freed(held.runId, slotMs);
   };
   return {
     ...world,
@@ -137,13 +137,13 @@ export function createClaimer(
       return runId;
     },
     heldIds: () => slots.held().map(({ runId }) => runId),
-    async end(which) {
+    async end(which, slotMs = 5) {
       const held = slots.held();
       const ending =
         typeof which === "number"
           ? held.filter(({ isWaiting }) => !isWaiting).slice(0, which)
           : held.filter(({ runId }) => runId === which);
-      for (const run of ending) await endOne(run);
+      for (const run of ending) await endOne(run, slotMs);
       await world.rest();
     },
   };

@@ -37,7 +37,7 @@ export const announceEnds = transition(
 /** See migrations/0004_hold.sql. */
 export const releaseRuns = transition(
   "release_runs",
-  "select run_id from {schema}.release_runs_v1($1, $2, $3, $4)",
+  "select run_id from {schema}.release_runs_v1($1, $2, $3, $4, $5)",
 );
 
 /** See migrations/0002_start_and_claim.sql. */
@@ -45,6 +45,18 @@ export const beginRuns = transition(
   "begin_runs",
   "select run_id from {schema}.begin_runs_v1($1, $2, $3, $4)",
 );
+
+export interface Release {
+  readonly lease: Lease;
+  /** Undefined: its code has been called. */
+  readonly readyAt: number | undefined;
+}
+
+export function releaseValues(shard: number, given: readonly Release[]): readonly unknown[] {
+  const releases = inOrder(given);
+  const leases = releases.map(({ lease }) => lease);
+  return [...leaseValues(shard, leases), sparseColumn(releases, ({ readyAt }) => readyAt)];
+}
 
 interface FactOfEnded extends FactOfRun {
   readonly epoch: number;
