@@ -112,6 +112,8 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
     const sentAt = clock.now();
     const isPoll = !isHinted && !isMoreWaiting && sentAt >= pollAt;
     if (!isSuspect) isHinted = false;
+    // What is started meanwhile in this process need not wait for the answer.
+    if (isPoll) pollAt = sentAt + parts.pollMs;
 
     const { workerId } = registration;
     const answer = await ask({

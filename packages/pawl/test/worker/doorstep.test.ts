@@ -86,6 +86,24 @@ test.for([
   expect(offered).toEqual([]);
 });
 
+test("it holds what is started while it looks whether others have queued something, though nothing says so", async () => {
+  const answered = createGate();
+  let looks = 0;
+  const { world, client, offered } = await createServer({}, (store) => ({
+    ...store,
+    async claimRuns(request) {
+      const claim = await store.claimRuns(request);
+      looks += 1;
+      if (looks > 1) await answered.opened;
+      return claim;
+    },
+  }));
+  while (looks < 2) await world.advance(100);
+  await client.start(greet, "Ada");
+  expect(offered).toHaveLength(1);
+  answered.open();
+});
+
 test("nor once it stops", async () => {
   const { client, worker, offered } = await createServer();
   await worker.stop();
