@@ -54,7 +54,8 @@ function neighbour(count: number): Workload {
         await first.call("work");
         const other = await startAnother();
         await other.call("elsewhere", 20);
-        const dueAt = performance.now() + (await first.call("setTimers", count)).answer;
+        const { answer: dueInMs } = await first.call("setTimers", count);
+        const dueAt = performance.now() + dueInMs;
         // Where the timers were due before all of them slept there was no calm, and there is no figure.
         const leftMs = Math.max(0, dueAt - performance.now() - 500);
         await pause(Math.max(0, leftMs - calmMs));

@@ -111,6 +111,7 @@ function generateParking(known: Knowledge, lease: Lease): Parking {
     lastSeq: Math.max(newestSeq(known, lease.runId), ...recording.events.map(({ seq }) => seq)),
     reason: dice.pick(["waiting", "waiting", "waiting", "retry", "paused", "blocked"]),
     dueAt: dice.chance(0.4) ? now + dice.pick([-1, 0, 1, 3_000]) : null,
+    ...(dice.chance(0.6) && { fires: dice.pick(["s#1", "s#2", null]) }),
     delayMs: dice.chance(0.3) ? dice.pick([0, 0.5, 2_000]) : null,
     wants: dice.some([...topics, "child", "child"]),
     attemptFailed: dice.chance(0.2),

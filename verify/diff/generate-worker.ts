@@ -44,7 +44,7 @@ export function generateWorkerOperation(known: Knowledge): Operation {
   };
 }
 
-function generateClaim({ dice, marks }: Knowledge, workerId: string): ClaimRequest {
+export function generateClaim({ dice, marks }: Knowledge, workerId: string): ClaimRequest {
   // Of runs that were started together Postgres may bring those before a mark that stands among them, as no worker's does.
   const after = dice.chance(0.1) && marks.length > 0 ? { ...dice.pick(marks), runId: lowestId } : null;
   const lanes = ["a", "b"].flatMap((queue) =>

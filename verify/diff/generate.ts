@@ -1,9 +1,10 @@
 import { endStatuses, liveStatuses } from "../../packages/pawl/src/core/run-status.ts";
+import type { Store } from "../../packages/pawl/src/store/store.ts";
 import { generateHolderOperation } from "./generate-holder.ts";
 import { generateOperating } from "./generate-operating.ts";
 import { generateStart } from "./generate-start.ts";
 import { generateTelling } from "./generate-telling.ts";
-import { generateWorkerOperation } from "./generate-worker.ts";
+import { generateClaim, generateWorkerOperation } from "./generate-worker.ts";
 import type { Knowledge } from "./knowledge.ts";
 import type { Operation } from "./operation.ts";
 
@@ -20,10 +21,19 @@ export function generateOperation(known: Knowledge): Operation {
   if (roll < 0.62) return generateHolderOperation(known);
   if (roll < 0.75) return generateTelling(known);
   if (roll < 0.83) return generateOperating(known);
-  if (roll < 0.87) return { kind: "wakeDue", calls: [[dueLimit(known)]] };
+  if (roll < 0.87) return { kind: "wakeDue", calls: [generateWakeDue(known)] };
   if (roll < 0.92) return { kind: "advance", ms: dice.pick([1, 100, 1_000, 5_000, 16_000, 16_000]) };
   if (roll < 0.94) return { kind: "setQueuePaused", queue: dice.pick(["a", "b"]), paused: dice.chance(0.4) };
   return generateReading(known);
+}
+
+/** For everybody, or for a worker that would hold some of them. */
+function generateWakeDue(known: Knowledge): Parameters<Store["wakeDue"]> {
+  const { dice, snapshot } = known;
+  const limit = dueLimit(known);
+  if (snapshot.workers.length === 0 || dice.chance(0.4)) return [limit];
+  const { workerId, lanes, leaseMs } = generateClaim(known, dice.pick(snapshot.workers).id);
+  return [limit, { workerId, lanes, ...(leaseMs !== undefined && { leaseMs }) }];
 }
 
 /** Rows that are due at the same instant have no order: either none of them is beyond the limit, or all are taken. */

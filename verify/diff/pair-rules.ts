@@ -40,13 +40,19 @@ export function isSkipping({ kind }: Operation): boolean {
   return skipping.has(kind);
 }
 
-/** What claims or wakes passes over what others hold; only its own worker's row may keep a claim waiting. */
+/** What claims or wakes passes over what others hold; only its own worker's row may keep one waiting that is to hold something. */
 export function mayWait(first: Operation, second: Operation): boolean {
-  if (second.kind === "wakeDue") return false;
-  if (second.kind !== "claimRuns") return true;
-  return ["createHeld", "claimRuns", "heartbeat", "retireWorker", "registerWorker", "sweep"].includes(
-    first.kind,
-  );
+  if (!["claimRuns", "wakeDue"].includes(second.kind)) return true;
+  if (second.kind === "wakeDue" && second.calls.every(([, holder]) => holder === undefined)) return false;
+  return [
+    "createHeld",
+    "claimRuns",
+    "wakeDue",
+    "heartbeat",
+    "retireWorker",
+    "registerWorker",
+    "sweep",
+  ].includes(first.kind);
 }
 
 /** Two operations on one run, or on it and its kin. */

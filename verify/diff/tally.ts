@@ -13,7 +13,7 @@ const expected: readonly string[] = [
   ...["told", "timers"].map((kind) => `record ${kind}`),
   ...["parked", "told", "due", "LEASE_LOST"].map((kind) => `park ${kind}`),
   ...["accepted", "duplicate", "ended", "missing"].map((kind) => `tell ${kind}`),
-  ...["some", "none"].map((kind) => `wakeDue ${kind}`),
+  ...["some", "none", "held", "fired"].map((kind) => `wakeDue ${kind}`),
   ...["alive", "expired", "told", "lost", "returned"].map((kind) => `heartbeat ${kind}`),
   ...["expiredWorkers", "recovered", "failed", "expiredRuns", "rescued", "more"].map(
     (kind) => `sweep ${kind}`,
@@ -73,6 +73,8 @@ function wordsFor(answer: unknown): readonly string[] {
     if (key === "alive") return value === true ? ["alive"] : ["expired"];
     if (key === "suspectsWaiting") return value === true ? ["suspects waiting"] : [];
     if (key === "runs" || key === "woken") return isSome(value) ? ["some"] : ["none"];
+    if (key === "held" && Array.isArray(value))
+      return value.flatMap((run: object) => ("fired" in run ? ["held", "fired"] : ["held"]));
     if (key === "dueAt" && typeof value === "object") return isSome(value) ? ["timers"] : [];
     return isSome(value) ? [key] : [];
   });

@@ -48,7 +48,7 @@ function broken({
 const events = healthy.snapshot.events;
 const live = { ...endedRun, status: null, output: null, endedAt: null };
 const room = { runId: run, epoch: 1, lastSeq: 1, attempt: 1, failures: 0, crashes: 0, suspicion: 0 };
-const waiting = { ...room, reason: "waiting", dueAt: null, wants: [] } as const;
+const waiting = { ...room, reason: "waiting", dueAt: null, wants: [], fires: null } as const;
 const claimedAgain = storeEntry(150, { op: "claim", run, epoch: 2 }, "w2");
 const otherWorker = storeEntry(0, { op: "register", leaseMs: 100 }, "w2");
 const isEnd = (entry: Entry): boolean => entry.by === "store" && entry.op === "end";

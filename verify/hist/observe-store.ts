@@ -1,4 +1,5 @@
 import { PawlError } from "../../packages/pawl/src/core/error.ts";
+import type { RunEvent } from "../../packages/pawl/src/core/event.ts";
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
 import type { Payload } from "../../packages/pawl/src/core/json.ts";
 import type { ClaimedRun, Lease, NewEvent } from "../../packages/pawl/src/store/lease.ts";
@@ -27,7 +28,7 @@ function resultOf(end: { readonly output: Payload | null; readonly error: Payloa
   return end.error?.json ?? end.output?.json ?? "null";
 }
 
-function factOf(event: NewEvent | ForkedEvent): RecordedFact {
+function factOf(event: NewEvent | ForkedEvent | RunEvent): RecordedFact {
   const { seq, kind, name, data, dueAt } = event;
   const takes = "takes" in event ? event.takes : null;
   return { seq, kind, name, data: data?.json ?? null, takes: takes ?? null, dueAt: dueAt ?? null };
@@ -188,7 +189,17 @@ export function observeStore(store: Store, process: string, observer: StoreObser
       return answer;
     },
     wakeTold: (runIds) => store.wakeTold(runIds),
-    wakeDue: (limit) => store.wakeDue(limit),
+    async wakeDue(limit, holder) {
+      const answer = await store.wakeDue(limit, holder);
+      const workerId = holder?.workerId ?? process;
+      for (const run of answer.held) {
+        noteClaim(run, workerId, { isSuspect: false });
+        const { runId, epoch, fired } = run;
+        if (fired !== undefined)
+          note("ok", { op: "record", run: runId, epoch, facts: [factOf(fired)] }, workerId);
+      }
+      return answer;
+    },
     async registerWorker(worker) {
       await store.registerWorker(worker);
       note("ok", { op: "register", leaseMs: worker.leaseMs }, worker.id);

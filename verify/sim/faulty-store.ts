@@ -150,7 +150,7 @@ export function createFaultyStore(store: Store, link: StoreLink): Store {
     release: (lease) => call("release", () => store.release(lease)),
     tell: (message) => call("tell", () => store.tell(message)),
     wakeTold: (runIds) => call("wakeTold", () => store.wakeTold(runIds)),
-    wakeDue: (limit) => call("wakeDue", () => store.wakeDue(limit)),
+    wakeDue: (limit, holder) => call("wakeDue", () => store.wakeDue(limit, holder)),
     registerWorker: (worker) => call("registerWorker", () => store.registerWorker(worker)),
     heartbeat: (heartbeat) => call("heartbeat", () => store.heartbeat(heartbeat)),
     retireWorker: (workerId) => call("retireWorker", () => store.retireWorker(workerId)),

@@ -1,7 +1,7 @@
 import { PawlError } from "../../packages/pawl/src/core/error.ts";
 import type { RunId } from "../../packages/pawl/src/core/ids.ts";
 import type { Room, State } from "../../packages/pawl/src/memory/state.ts";
-import type { Lease, RecordAnswer } from "../../packages/pawl/src/store/lease.ts";
+import type { ClaimedRun, Lease, RecordAnswer } from "../../packages/pawl/src/store/lease.ts";
 import type { Store } from "../../packages/pawl/src/store/store.ts";
 import type { Spoil } from "./schedule.ts";
 
@@ -15,14 +15,30 @@ export interface Mutant {
 /** Writes under whichever lease is valid, whoever asks. */
 function withoutFence(store: Store): (lease: Lease) => Lease {
   const newest = new Map<string, Lease>();
-  const claimRuns = store.claimRuns.bind(store);
-  store.claimRuns = async (request) => {
-    const claim = await claimRuns(request);
-    for (const { runId, epoch } of claim.runs)
-      newest.set(runId, { runId, epoch, workerId: request.workerId });
-    return claim;
-  };
+  const watched = withClaims(store, (runs, workerId) => {
+    for (const { runId, epoch } of runs) newest.set(runId, { runId, epoch, workerId });
+    return runs;
+  });
+  Object.assign(store, watched);
   return (lease) => newest.get(lease.runId) ?? lease;
+}
+
+/** Both ways in which a worker takes runs that are there. */
+function withClaims(
+  store: Store,
+  change: (runs: readonly ClaimedRun[], workerId: string) => readonly ClaimedRun[],
+): Pick<Store, "claimRuns" | "wakeDue"> {
+  const before = { ...store };
+  return {
+    async claimRuns(request) {
+      const claim = await before.claimRuns(request);
+      return { ...claim, runs: change(claim.runs, request.workerId) };
+    },
+    async wakeDue(limit, waker) {
+      const answer = await before.wakeDue(limit, waker);
+      return { ...answer, held: change(answer.held, waker?.workerId ?? "") };
+    },
+  };
 }
 
 async function answerAnyway(store: Store, error: unknown): Promise<RecordAnswer> {
@@ -177,6 +193,7 @@ const mistakesOfHolding: readonly Mutant[] = [
       registerWorker: (worker) => store.registerWorker({ ...worker, leaseMs: worker.leaseMs / 4 }),
       heartbeat: (beat) => store.heartbeat(withShortLease(beat)),
       claimRuns: (request) => store.claimRuns(withShortLease(request)),
+      wakeDue: (limit, waker) => store.wakeDue(limit, waker && withShortLease(waker)),
     }),
   },
   {
@@ -257,14 +274,11 @@ const mistakesOfControl: readonly Mutant[] = [
     breaks: ["I3", "I14"],
     spoil(store, state) {
       const failures = new Map<RunId, number>();
-      const claiming: Store = {
-        ...store,
-        async claimRuns(request) {
-          const claim = await store.claimRuns(request);
-          for (const { runId, failures: failed } of claim.runs) failures.set(runId, failed);
-          return claim;
-        },
-      };
+      const claims = withClaims(store, (runs) => {
+        for (const { runId, failures: failed } of runs) failures.set(runId, failed);
+        return runs;
+      });
+      const claiming: Store = { ...store, ...claims };
       return afterRedrive(claiming, (runId) =>
         Object.assign(roomOf(state, runId) ?? {}, { failures: (failures.get(runId) ?? 0) + 1 }),
       );
@@ -330,11 +344,10 @@ const mistakesOfControl: readonly Mutant[] = [
       const terminated = new Map<RunId, number>();
       return {
         ...store,
-        async claimRuns(request) {
-          const claim = await store.claimRuns(request);
-          for (const { runId, epoch } of claim.runs) held.set(runId, epoch);
-          return claim;
-        },
+        ...withClaims(store, (runs) => {
+          for (const { runId, epoch } of runs) held.set(runId, epoch);
+          return runs;
+        }),
         async terminate(runId, data) {
           const answer = await store.terminate(runId, data);
           if (answer === "terminated") terminated.set(runId, held.get(runId) ?? 0);
@@ -523,10 +536,7 @@ const mistakesOfControl: readonly Mutant[] = [
     breaks: ["I14", "I3"],
     spoil: (store) => ({
       ...store,
-      async claimRuns(request) {
-        const claim = await store.claimRuns(request);
-        return { ...claim, runs: claim.runs.map((run) => ({ ...run, retry: null })) };
-      },
+      ...withClaims(store, (runs) => runs.map((run) => ({ ...run, retry: null }))),
     }),
   },
 ];

@@ -113,7 +113,7 @@ export const runtimeMutants: readonly RuntimeMutant[] = [
     name: "a parked run goes on in memory though something was recorded meanwhile",
     breaks: ["I3", "I4", "I14", "I17", "I19", "I5"],
     file: "runtime/holding.ts",
-    right: "if (!isNext || again.lastSeq !== this.#lastSeq || !this.isHeld()) return false;",
+    right: "if (!isNext || again.lastSeq !== lastSeq || !this.isHeld()) return false;",
     wrong: "if (again.attempt !== this.#claimed.attempt || !this.isHeld()) return false;",
   },
   {

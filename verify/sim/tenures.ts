@@ -41,6 +41,10 @@ export function createTenures(): Tenures {
         const claim = await store.claimRuns(request);
         return { ...claim, runs: claim.runs.map(claimed) };
       },
+      async wakeDue(limit, holder) {
+        const answer = await store.wakeDue(limit, holder);
+        return { ...answer, held: answer.held.map(claimed) };
+      },
       async createHeld(run, holder) {
         const answer = await store.createHeld(run, holder);
         return answer.held === null ? answer : { ...answer, held: claimed(answer.held) };

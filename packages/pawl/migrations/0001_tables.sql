@@ -207,6 +207,7 @@ create table {schema}.parked (
   shard           smallint    not null,
   reason          {schema}.park_reason not null,
   wants           text[]      not null,
+  fires           text,                            -- the timer that fires at due_at, by its request; null: none does
   primary key (run_id, shard)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 

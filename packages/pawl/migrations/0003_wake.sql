@@ -409,7 +409,7 @@ begin
   -- Two statements: a due timer may move a run from parked to ready in between.
   with still as (
     update {schema}.parked p
-       set reason = 'paused', wants = '{cancel,resume}', last_seq = p.last_seq + 1, parked_at = p_now,
+       set reason = 'paused', wants = '{cancel,resume}', last_seq = p.last_seq + 1, parked_at = p_now, fires = null,
            due_at = (select r.deadline_at from {schema}.run r where r.shard = p_shard and r.id = p.run_id offset 0)
      where p.shard = p_shard and p.run_id = any (v_paused) and p.reason <> 'paused'
     returning p.run_id, p.last_seq

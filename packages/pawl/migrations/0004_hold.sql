@@ -357,7 +357,7 @@ $$;
 create function {schema}.park_runs_v1(
   p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_known integer[], p_servers float8[],
   p_looks integer[], p_last_seqs integer[],
-  p_reasons text[], p_due_ms float8[], p_delay_ms float8[], p_wants text[], p_failed boolean[], p_children json, p_written json,
+  p_reasons text[], p_due_ms float8[], p_fires text[], p_delay_ms float8[], p_wants text[], p_failed boolean[], p_children json, p_written json,
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
   e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
 returns table (run_id uuid, outcome text, told boolean, seq integer, due_ms float8, now_ms float8,
@@ -376,6 +376,7 @@ declare
   v_told uuid[];
   v_woken uuid[];
   v_due timestamptz[];
+  v_fires text[];
   v_now timestamptz;
   v_now_ms float8;
 begin
@@ -409,24 +410,26 @@ begin
     perform {schema}.write_streams_v1(p_shard, v_now, p_written, v_lost);
   end if;
 
-  -- Due: the earliest of what the holder knows and the timers set just now.
-  v_due := array(
-    select min(d.due_at)
-      from (select i.run_id, i.place, least(to_timestamp(i.due_ms / 1000.0),
-                     date_trunc('milliseconds', v_now + i.delay_ms * interval '1 millisecond' + interval '999 microseconds'))
-                     as due_at
-              from unnest(p_runs, p_due_ms, p_delay_ms) with ordinality i (run_id, due_ms, delay_ms, place)
-             union all
-            select n.run_id, null, e.due_at
-              from unnest(e_runs, e_seqs, e_kinds) n (run_id, seq, kind)
-             cross join lateral (
-               select e.due_at
-                 from {schema}.event e
-                where e.shard = p_shard and e.run_id = n.run_id and e.seq = coalesce(n.seq, e_seqs[1])
-               offset 0) e
-             where coalesce(n.kind, e_kinds[1]) = 'timer_set') d
-     group by d.run_id
-     order by min(d.place));
+  -- Due: the earliest of what the holder knows and the timers set just now; and which timer fires by that. p_fires '': none may.
+  select array_agg(d.due_at order by d.place), array_agg(d.fires order by d.place) into v_due, v_fires
+    from (select min(d.place) as place, min(d.due_at) as due_at, (array_agg(d.fires order by d.due_at, d.seq))[1] as fires
+            from (select i.run_id, i.place, -1 as seq, to_timestamp(i.due_ms / 1000.0) as due_at, i.fires
+                    from unnest(p_runs, p_due_ms, p_fires) with ordinality i (run_id, due_ms, fires, place)
+                   union all
+                  select i.run_id, null, 0,
+                         date_trunc('milliseconds', v_now + i.delay_ms * interval '1 millisecond' + interval '999 microseconds'), null
+                    from unnest(p_runs, p_delay_ms) i (run_id, delay_ms)
+                   where i.delay_ms is not null
+                   union all
+                  select n.run_id, null, e.seq, e.due_at, e.name
+                    from unnest(e_runs, e_seqs, e_kinds) n (run_id, seq, kind)
+                   cross join lateral (
+                     select e.seq, e.due_at, e.name
+                       from {schema}.event e
+                      where e.shard = p_shard and e.run_id = n.run_id and e.seq = coalesce(n.seq, e_seqs[1])
+                     offset 0) e
+                   where coalesce(n.kind, e_kinds[1]) = 'timer_set') d
+           group by d.run_id) d;
 
   -- An attempt that has failed is over, and counts: the run parks, and is woken like one that was told afterwards.
   select array_agg(i.run_id) filter (where not i.failed), array_agg(i.run_id) filter (where i.failed) into v_told, v_woken
@@ -441,9 +444,10 @@ begin
   end if;
 
   with parking as materialized (
-    select l.place, i.last_seq, i.reason, i.due_at, i.wants::text[] as wants, i.failed::integer as failed
-      from unnest(p_runs, p_epochs, p_last_seqs, p_reasons, v_due, p_wants, p_failed)
-           i (run_id, epoch, last_seq, reason, due_at, wants, failed)
+    select l.place, i.last_seq, i.reason, i.due_at, i.wants::text[] as wants, i.failed::integer as failed,
+           case when i.reason = 'waiting' and i.due_at is not null and (i.said = '') is not true then i.fires end as fires
+      from unnest(p_runs, p_epochs, p_last_seqs, p_reasons, v_due, v_fires, p_fires, p_wants, p_failed)
+           i (run_id, epoch, last_seq, reason, due_at, fires, said, wants, failed)
      cross join lateral (
        select l.ctid as place
          from {schema}.lease l
@@ -457,11 +461,11 @@ begin
      using parking i
      where l.ctid = i.place
     returning l.run_id, l.epoch, i.last_seq, l.attempt + i.failed as attempt, l.failures + i.failed as failures,
-              i.reason, i.due_at, i.wants
+              i.reason, i.due_at, i.fires, i.wants
   )
   insert into {schema}.parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes,
-                               suspicion, reason, wants)
-  select p_shard, g.run_id, v_now, g.due_at, g.epoch, g.last_seq, g.attempt, g.failures, 0, 0, g.reason, g.wants
+                               suspicion, reason, wants, fires)
+  select p_shard, g.run_id, v_now, g.due_at, g.epoch, g.last_seq, g.attempt, g.failures, 0, 0, g.reason, g.wants, g.fires
     from gone g;
   if v_woken is not null then
     perform {schema}.wake_runs_v1(p_shard, v_now, v_woken);

@@ -157,10 +157,20 @@ begin
 end
 $$;
 
--- Makes parked runs whose time has come claimable, earliest first. An empty look takes no transaction id.
--- Locks: parked rows, skipping those that others hold. Index: parked_due, run_pkey.
-create function {schema}.wake_due_v1(p_shard smallint, p_limit integer)
-returns table (woken integer, next_due_ms float8, now_ms float8)
+-- Takes parked runs whose time has come out of their room, earliest first. An empty look takes no transaction id.
+-- Lanes are parallel arrays: what is of none of them is spared until it has been due for p_spares_ms, and left where it is. Without lanes
+-- nothing is spared. p_worker: it holds those of its lanes from now on, as if it had claimed them, and is answered what claim_runs answers;
+-- without it, or where it has ended, nobody holds any. Where nothing but a timer can happen to such a run, that has fired by this: fired
+-- names it, and the fact is appended. All others become claimable, suspects and what has expired among them.
+-- The last row answered is a footer, as that of claim_runs. woken: how many have left their room. has_more: it has looked at
+-- p_limit of them, and more may be due. next_due_ms: when there is more to wake, as far as it knows.
+-- Locks: the worker's row as keep_worker does, then parked rows, skipping those that others hold. Index: parked_due, parked_pkey, run_pkey.
+create function {schema}.wake_due_v1(
+  p_shard smallint, p_limit integer, p_worker uuid, p_lease_ms integer, p_spares_ms integer,
+  p_queues text[], p_workflows text[], p_versions integer[], p_crash_limits smallint[])
+returns table (
+  run_id uuid, lane integer, ready_ms float8, input text, notes text, epoch integer, last_seq integer, told boolean,
+  created_ms float8, more text, fired text, woken integer, has_more boolean, next_due_ms float8)
 language plpgsql
 set search_path = pg_catalog
 set plan_cache_mode = force_generic_plan
@@ -173,8 +183,13 @@ as $$
 declare
   v_now timestamptz := {clock};
   v_next timestamptz;
-  v_due uuid[];
-  v_woken integer := 0;
+  v_lanes text[];
+  v_holds boolean[];
+  v_held uuid[];
+  v_others uuid[];
+  v_seen integer := 0;
+  v_spares interval := p_spares_ms * interval '1 millisecond';
+  v_spared_due timestamptz;
   v_rooms {schema}.room[];
 begin
   select p.due_at into v_next from {schema}.parked p
@@ -182,28 +197,127 @@ begin
    order by p.due_at limit 1;
 
   if v_next <= v_now then
-    -- Two statements: a message that was stored while the rows were being locked is seen by the second.
-    v_due := array(select p.run_id from {schema}.parked p
-                    where p.shard = p_shard and p.due_at <= v_now
-                    order by p.due_at
-                    limit p_limit
-                      for update skip locked);
-    with gone as (
-      delete from {schema}.parked p
-       where p.shard = p_shard and p.run_id = any (v_due)
-      returning p.run_id, p.epoch, p.last_seq, p.attempt, p.failures, p.crashes, p.suspicion
-    )
-    select count(*), array_agg((g.run_id, g.epoch, g.last_seq, g.attempt, g.failures, g.crashes, g.suspicion,
-             exists (select 1 from {schema}.inbox i
-                      where i.shard = p_shard and i.run_id = g.run_id and i.taken_seq is null offset 0))::{schema}.room)
-      into v_woken, v_rooms from gone g;
-    perform {schema}.put_ready_v1(p_shard, v_now, v_rooms);
+    -- Locked first: a message that was stored meanwhile is seen by the statements that follow.
+    if p_queues is null then
+      v_others := array(select p.run_id from {schema}.parked p
+                         where p.shard = p_shard and p.due_at <= v_now
+                         order by p.due_at
+                         limit p_limit
+                           for update skip locked);
+      v_seen := cardinality(v_others);
+    else
+      select array_agg(l.version || '/' || length(l.workflow) || '/' || l.workflow || l.queue order by l.lane),
+             array_agg(l.crash_limit > 0 and not exists (
+               select 1 from {schema}.queue q where q.name = l.queue and q.paused_at is not null offset 0) order by l.lane)
+        into v_lanes, v_holds
+        from unnest(p_queues, p_workflows, p_versions, p_crash_limits) with ordinality l (queue, workflow, version, crash_limit, lane);
+      if p_worker is null or not {schema}.keep_worker_v1(p_worker, v_now, p_lease_ms) then
+        v_holds := null;
+      end if;
+      -- What is spared is not locked: others must be able to take it.
+      with due as materialized (
+        select p.ctid as place, p.due_at, r.lane is null and p.due_at > v_now - v_spares as is_spared,
+               (v_holds[r.lane] and p.suspicion < 2 and (p.epoch = 0 and r.expires_at <= v_now) is not true) is true as is_held
+          from {schema}.parked p
+         cross join lateral (
+           select array_position(v_lanes, r.version || '/' || length(r.workflow) || '/' || r.workflow || r.queue) as lane,
+                  least(r.expires_at, r.deadline_at) as expires_at
+             from {schema}.run r
+            where r.shard = p_shard and r.id = p.run_id
+           offset 0) r
+         where p.shard = p_shard and p.due_at <= v_now
+         order by p.due_at
+         limit p_limit
+      )
+      select array_agg(t.run_id) filter (where d.is_held and t.run_id is not null),
+             array_agg(t.run_id) filter (where not d.is_held and t.run_id is not null),
+             count(*), min(d.due_at) filter (where d.is_spared)
+        into v_held, v_others, v_seen, v_spared_due
+        from due d
+        left join lateral (
+          select p.run_id from {schema}.parked p
+           where p.ctid = d.place and not d.is_spared
+             for update skip locked) t on true;
+    end if;
 
+    if v_held is not null then
+      return query
+      with gone as (
+        delete from {schema}.parked p
+         where p.shard = p_shard and p.run_id = any (v_held)
+        returning p.run_id, p.epoch + 1 as epoch, p.last_seq, p.attempt, p.failures, p.crashes, p.suspicion, p.due_at, p.fires,
+                  exists (select 1 from {schema}.inbox i
+                           where i.shard = p_shard and i.run_id = p.run_id and i.taken_seq is null offset 0) as told
+      ), woken as materialized (
+        select g.run_id, g.epoch, g.last_seq + f.fires as last_seq, g.attempt, g.failures, g.crashes, g.suspicion, g.due_at, g.told,
+               case when f.fires = 1 then g.fires end as fired, r.*,
+               sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
+                 over (rows unbounded preceding) > 8000000 as left_out
+          from gone g
+         cross join lateral (
+           select r.key, r.parent_id, r.root_id, r.depth, r.priority, r.input, r.input_notes, r.created_at, r.deadline_at, r.retry,
+                  r.raw, r.tags,
+                  array_position(v_lanes, r.version || '/' || length(r.workflow) || '/' || r.workflow || r.queue) as lane
+             from {schema}.run r
+            where r.shard = p_shard and r.id = g.run_id
+           offset 0) r
+         cross join lateral (
+           select (g.fires is not null and not g.told and (r.deadline_at <= v_now) is not true)::integer as fires) f
+      ), fact as (
+        insert into {schema}.event (shard, run_id, seq, at, kind, name)
+        select p_shard, w.run_id, w.last_seq, v_now, 'timer_fired', w.fired
+          from woken w
+         where w.fired is not null
+      ), held as (
+        insert into {schema}.lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
+                                    crashes, suspicion, crash_limit, told)
+        select p_shard, w.run_id, p_worker, v_now, v_now, w.epoch, w.last_seq, w.attempt, w.failures, w.crashes, w.suspicion,
+               p_crash_limits[w.lane], w.told
+          from woken w
+      )
+      select w.run_id, w.lane, floor(round(date_part('epoch', w.due_at) * 1e6) / 1e3),
+             case when not w.left_out then w.input::text end, case when not w.left_out then w.input_notes::text end,
+             nullif(w.epoch, 1), nullif(w.last_seq, 0), nullif(w.told, false),
+             floor(round(date_part('epoch', w.created_at) * 1e6) / 1e3),
+             case when w.attempt > 1 or w.failures > 0 or w.suspicion > 0 or w.priority <> 0 or w.key is not null
+                    or w.parent_id is not null or w.root_id is not null or w.deadline_at is not null or w.retry is not null
+                    or w.raw or w.tags is not null or w.left_out
+                  then json_build_object(
+                    'attempt', w.attempt, 'failures', w.failures, 'suspicion', w.suspicion, 'priority', w.priority, 'key', w.key,
+                    'parentId', w.parent_id, 'rootId', w.root_id, 'depth', w.depth,
+                    'deadlineAt', floor(round(date_part('epoch', w.deadline_at) * 1e6) / 1e3), 'retry', w.retry,
+                    'isRaw', w.raw, 'tags', w.tags, 'isInputLeftOut', w.left_out)::text end,
+             w.fired, null::integer, null::boolean, null::float8
+        from woken w;
+    end if;
+
+    if v_others <> '{}' then
+      with gone as (
+        delete from {schema}.parked p
+         where p.shard = p_shard and p.run_id = any (v_others)
+        returning (p.run_id, p.epoch, p.last_seq, p.attempt, p.failures, p.crashes, p.suspicion,
+                   exists (select 1 from {schema}.inbox i
+                            where i.shard = p_shard and i.run_id = p.run_id and i.taken_seq is null offset 0))::{schema}.room as room
+      )
+      select array_agg(g.room) into v_rooms from gone g;
+      perform {schema}.put_ready_v1(p_shard, v_now, v_rooms);
+    end if;
+
+    -- What others are taking is theirs.
     select p.due_at into v_next from {schema}.parked p
-     where p.shard = p_shard and p.due_at is not null
+     where p.shard = p_shard and p.due_at > case when v_seen < p_limit then v_now else '-infinity' end
      order by p.due_at limit 1;
+    if v_seen < p_limit then
+      v_next := least(v_next, v_spared_due + v_spares);
+    end if;
   end if;
 
-  return query select v_woken, floor(extract(epoch from v_next) * 1000)::float8, floor(extract(epoch from v_now) * 1000)::float8;
+  run_id := null;
+  ready_ms := {schema}.server_v1();
+  created_ms := floor(extract(epoch from v_now) * 1000);
+  woken := coalesce(cardinality(v_held), 0) + coalesce(cardinality(v_others), 0);
+  has_more := v_seen = p_limit;
+  next_due_ms := floor(extract(epoch from v_next) * 1000);
+  return next;
 end
 $$;

@@ -315,9 +315,9 @@ begin
 
   if v_ready.run_id is null and v_parked.reason not in ('delayed', 'retry') then
     insert into {schema}.parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes, suspicion,
-                                 reason, wants)
+                                 reason, wants, fires)
     values (p_shard, p_run, v_parked.parked_at, v_parked.due_at, v_room.epoch, v_room.last_seq, v_room.attempt,
-            v_room.failures, v_room.crashes, v_room.suspicion, v_parked.reason, v_parked.wants);
+            v_room.failures, v_room.crashes, v_room.suspicion, v_parked.reason, v_parked.wants, v_parked.fires);
     return 'rescheduled';
   end if;
   if not p_timed then

@@ -20,21 +20,32 @@ export function park(state: State, parking: Parking): ParkAnswer {
     noteLook(room, parking.look);
     return { ...answer, told: room.told, outcome: "told", messages: unreadMessages(run) };
   }
-  const dueAt = earliestDue(parking, timers.values(), now);
-  if (dueAt !== null && dueAt <= now && goesOnWhenDue(parking)) {
+  const due = earliestDue(parking, timers, now);
+  if (due !== null && due.at <= now && goesOnWhenDue(parking)) {
     return { ...answer, outcome: "due", messages: [] };
   }
-  letGo(state, run, room, parking, dueAt);
+  letGo(state, run, room, parking, due);
   // An attempt that has failed is over, and counts: the run is woken like one that was told afterwards.
   if (hasNews) wake(state, [run]);
   return { ...answer, told: false, outcome: "parked", messages: [] };
 }
 
-function earliestDue(parking: Parking, timers: Iterable<number>, now: number): number | null {
-  const times = [...timers];
-  if (parking.dueAt !== null) times.push(parking.dueAt);
-  if (parking.delayMs !== null) times.push(Math.ceil(now + parking.delayMs));
-  return times.length === 0 ? null : Math.min(...times);
+/** When a run is woken at the latest, and which timer fires then. */
+interface Due {
+  readonly at: number;
+  readonly fires: string | null;
+}
+
+/** Of several at the same instant the first: what the holder knew comes before the timers that it has just set. */
+function earliestDue(parking: Parking, timers: ReadonlyMap<number, number>, now: number): Due | null {
+  const all: Due[] = [];
+  if (parking.dueAt !== null) all.push({ at: parking.dueAt, fires: parking.fires ?? null });
+  if (parking.delayMs !== null) all.push({ at: Math.ceil(now + parking.delayMs), fires: null });
+  for (const { seq, kind, name } of parking.events) {
+    const at = timers.get(seq);
+    if (at !== undefined) all.push({ at, fires: kind === "timer_set" ? name : null });
+  }
+  return all.reduce<Due | null>((first, due) => (first === null || due.at < first.at ? due : first), null);
 }
 
 /** A new attempt, a pause and a block need a new claim, even if it comes at once. */
@@ -42,7 +53,7 @@ function goesOnWhenDue(parking: Parking): boolean {
   return !parking.attemptFailed && parking.reason !== "paused" && parking.reason !== "blocked";
 }
 
-function letGo(state: State, run: Run, room: LeaseRoom, parking: Parking, dueAt: number | null): void {
+function letGo(state: State, run: Run, room: LeaseRoom, parking: Parking, due: Due | null): void {
   const failed = parking.attemptFailed ? 1 : 0;
   const numbers = {
     epoch: room.epoch,
@@ -52,5 +63,7 @@ function letGo(state: State, run: Run, room: LeaseRoom, parking: Parking, dueAt:
     crashes: 0,
     suspicion: 0,
   };
-  moveToParked(state, run, numbers, { reason: parking.reason, dueAt, wants: parking.wants });
+  const { reason, wants } = parking;
+  const fires = reason === "waiting" && parking.fires !== null ? (due?.fires ?? null) : null;
+  moveToParked(state, run, numbers, { reason, dueAt: due?.at ?? null, wants, fires });
 }

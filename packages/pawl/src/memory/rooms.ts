@@ -14,7 +14,7 @@ export const newNumbers: Numbers = {
 };
 
 /** Suspected of killing its worker: tried alone. */
-function isSuspect(numbers: Numbers): boolean {
+export function isSuspect(numbers: Numbers): boolean {
   return numbers.suspicion >= 2;
 }
 
@@ -66,10 +66,10 @@ export function moveToParked(
   state: State,
   run: Run,
   numbers: Numbers,
-  why: Pick<ParkedRoom, "reason" | "dueAt" | "wants">,
+  why: Pick<ParkedRoom, "reason" | "dueAt" | "wants"> & Partial<Pick<ParkedRoom, "fires">>,
 ): void {
-  const { reason, dueAt, wants } = why;
-  enter(state, run, { kind: "parked", ...numbersOf(numbers), reason, dueAt, wants });
+  const { reason, dueAt, wants, fires = null } = why;
+  enter(state, run, { kind: "parked", ...numbersOf(numbers), reason, dueAt, wants, fires });
 }
 
 /** Takes a run out of its room for ever. */

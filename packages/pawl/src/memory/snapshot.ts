@@ -97,6 +97,7 @@ function snapshotRooms(runs: readonly Run[]): Pick<StoreSnapshot, "ready" | "lea
           reason: room.reason,
           dueAt: room.dueAt,
           wants: [...room.wants].sort(compareText),
+          fires: room.fires,
         });
         break;
       default:

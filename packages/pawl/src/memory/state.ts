@@ -45,6 +45,8 @@ export interface ParkedRoom extends Numbers {
   readonly reason: ParkReason;
   readonly dueAt: number | null;
   readonly wants: readonly Topic[];
+  /** The timer that fires then, by its request; null: none does. */
+  readonly fires: string | null;
 }
 
 export type Room = ReadyRoom | LeaseRoom | ParkedRoom;

@@ -226,6 +226,7 @@ create table {schema}.parked (
   shard           smallint    not null,
   reason          {schema}.park_reason not null,
   wants           text[]      not null,
+  fires           text,                            -- the timer that fires at due_at, by its request; null: none does
   primary key (run_id, shard)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 
@@ -1664,7 +1665,7 @@ begin
   -- Two statements: a due timer may move a run from parked to ready in between.
   with still as (
     update {schema}.parked p
-       set reason = 'paused', wants = '{cancel,resume}', last_seq = p.last_seq + 1, parked_at = p_now,
+       set reason = 'paused', wants = '{cancel,resume}', last_seq = p.last_seq + 1, parked_at = p_now, fires = null,
            due_at = (select r.deadline_at from {schema}.run r where r.shard = p_shard and r.id = p.run_id offset 0)
      where p.shard = p_shard and p.run_id = any (v_paused) and p.reason <> 'paused'
     returning p.run_id, p.last_seq
@@ -2054,7 +2055,7 @@ $$;
 create function {schema}.park_runs_v1(
   p_shard smallint, p_worker uuid, p_runs uuid[], p_epochs integer[], p_known integer[], p_servers float8[],
   p_looks integer[], p_last_seqs integer[],
-  p_reasons text[], p_due_ms float8[], p_delay_ms float8[], p_wants text[], p_failed boolean[], p_children json, p_written json,
+  p_reasons text[], p_due_ms float8[], p_fires text[], p_delay_ms float8[], p_wants text[], p_failed boolean[], p_children json, p_written json,
   e_runs uuid[], e_seqs integer[], e_kinds text[], e_names text[], e_attempts integer[], e_began_ms float8[],
   e_delay_ms float8[], e_due_ms float8[], e_data text[], e_notes text[], e_takes uuid[])
 returns table (run_id uuid, outcome text, told boolean, seq integer, due_ms float8, now_ms float8,
@@ -2073,6 +2074,7 @@ declare
   v_told uuid[];
   v_woken uuid[];
   v_due timestamptz[];
+  v_fires text[];
   v_now timestamptz;
   v_now_ms float8;
 begin
@@ -2106,24 +2108,26 @@ begin
     perform {schema}.write_streams_v1(p_shard, v_now, p_written, v_lost);
   end if;
 
-  -- Due: the earliest of what the holder knows and the timers set just now.
-  v_due := array(
-    select min(d.due_at)
-      from (select i.run_id, i.place, least(to_timestamp(i.due_ms / 1000.0),
-                     date_trunc('milliseconds', v_now + i.delay_ms * interval '1 millisecond' + interval '999 microseconds'))
-                     as due_at
-              from unnest(p_runs, p_due_ms, p_delay_ms) with ordinality i (run_id, due_ms, delay_ms, place)
-             union all
-            select n.run_id, null, e.due_at
-              from unnest(e_runs, e_seqs, e_kinds) n (run_id, seq, kind)
-             cross join lateral (
-               select e.due_at
-                 from {schema}.event e
-                where e.shard = p_shard and e.run_id = n.run_id and e.seq = coalesce(n.seq, e_seqs[1])
-               offset 0) e
-             where coalesce(n.kind, e_kinds[1]) = 'timer_set') d
-     group by d.run_id
-     order by min(d.place));
+  -- Due: the earliest of what the holder knows and the timers set just now; and which timer fires by that. p_fires '': none may.
+  select array_agg(d.due_at order by d.place), array_agg(d.fires order by d.place) into v_due, v_fires
+    from (select min(d.place) as place, min(d.due_at) as due_at, (array_agg(d.fires order by d.due_at, d.seq))[1] as fires
+            from (select i.run_id, i.place, -1 as seq, to_timestamp(i.due_ms / 1000.0) as due_at, i.fires
+                    from unnest(p_runs, p_due_ms, p_fires) with ordinality i (run_id, due_ms, fires, place)
+                   union all
+                  select i.run_id, null, 0,
+                         date_trunc('milliseconds', v_now + i.delay_ms * interval '1 millisecond' + interval '999 microseconds'), null
+                    from unnest(p_runs, p_delay_ms) i (run_id, delay_ms)
+                   where i.delay_ms is not null
+                   union all
+                  select n.run_id, null, e.seq, e.due_at, e.name
+                    from unnest(e_runs, e_seqs, e_kinds) n (run_id, seq, kind)
+                   cross join lateral (
+                     select e.seq, e.due_at, e.name
+                       from {schema}.event e
+                      where e.shard = p_shard and e.run_id = n.run_id and e.seq = coalesce(n.seq, e_seqs[1])
+                     offset 0) e
+                   where coalesce(n.kind, e_kinds[1]) = 'timer_set') d
+           group by d.run_id) d;
 
   -- An attempt that has failed is over, and counts: the run parks, and is woken like one that was told afterwards.
   select array_agg(i.run_id) filter (where not i.failed), array_agg(i.run_id) filter (where i.failed) into v_told, v_woken
@@ -2138,9 +2142,10 @@ begin
   end if;
 
   with parking as materialized (
-    select l.place, i.last_seq, i.reason, i.due_at, i.wants::text[] as wants, i.failed::integer as failed
-      from unnest(p_runs, p_epochs, p_last_seqs, p_reasons, v_due, p_wants, p_failed)
-           i (run_id, epoch, last_seq, reason, due_at, wants, failed)
+    select l.place, i.last_seq, i.reason, i.due_at, i.wants::text[] as wants, i.failed::integer as failed,
+           case when i.reason = 'waiting' and i.due_at is not null and (i.said = '') is not true then i.fires end as fires
+      from unnest(p_runs, p_epochs, p_last_seqs, p_reasons, v_due, v_fires, p_fires, p_wants, p_failed)
+           i (run_id, epoch, last_seq, reason, due_at, fires, said, wants, failed)
      cross join lateral (
        select l.ctid as place
          from {schema}.lease l
@@ -2154,11 +2159,11 @@ begin
      using parking i
      where l.ctid = i.place
     returning l.run_id, l.epoch, i.last_seq, l.attempt + i.failed as attempt, l.failures + i.failed as failures,
-              i.reason, i.due_at, i.wants
+              i.reason, i.due_at, i.fires, i.wants
   )
   insert into {schema}.parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes,
-                               suspicion, reason, wants)
-  select p_shard, g.run_id, v_now, g.due_at, g.epoch, g.last_seq, g.attempt, g.failures, 0, 0, g.reason, g.wants
+                               suspicion, reason, wants, fires)
+  select p_shard, g.run_id, v_now, g.due_at, g.epoch, g.last_seq, g.attempt, g.failures, 0, 0, g.reason, g.wants, g.fires
     from gone g;
   if v_woken is not null then
     perform {schema}.wake_runs_v1(p_shard, v_now, v_woken);
@@ -2604,10 +2609,20 @@ begin
 end
 $$;
 
--- Makes parked runs whose time has come claimable, earliest first. An empty look takes no transaction id.
--- Locks: parked rows, skipping those that others hold. Index: parked_due, run_pkey.
-create function {schema}.wake_due_v1(p_shard smallint, p_limit integer)
-returns table (woken integer, next_due_ms float8, now_ms float8)
+-- Takes parked runs whose time has come out of their room, earliest first. An empty look takes no transaction id.
+-- Lanes are parallel arrays: what is of none of them is spared until it has been due for p_spares_ms, and left where it is. Without lanes
+-- nothing is spared. p_worker: it holds those of its lanes from now on, as if it had claimed them, and is answered what claim_runs answers;
+-- without it, or where it has ended, nobody holds any. Where nothing but a timer can happen to such a run, that has fired by this: fired
+-- names it, and the fact is appended. All others become claimable, suspects and what has expired among them.
+-- The last row answered is a footer, as that of claim_runs. woken: how many have left their room. has_more: it has looked at
+-- p_limit of them, and more may be due. next_due_ms: when there is more to wake, as far as it knows.
+-- Locks: the worker's row as keep_worker does, then parked rows, skipping those that others hold. Index: parked_due, parked_pkey, run_pkey.
+create function {schema}.wake_due_v1(
+  p_shard smallint, p_limit integer, p_worker uuid, p_lease_ms integer, p_spares_ms integer,
+  p_queues text[], p_workflows text[], p_versions integer[], p_crash_limits smallint[])
+returns table (
+  run_id uuid, lane integer, ready_ms float8, input text, notes text, epoch integer, last_seq integer, told boolean,
+  created_ms float8, more text, fired text, woken integer, has_more boolean, next_due_ms float8)
 language plpgsql
 set search_path = pg_catalog
 set plan_cache_mode = force_generic_plan
@@ -2620,8 +2635,13 @@ as $$
 declare
   v_now timestamptz := {clock};
   v_next timestamptz;
-  v_due uuid[];
-  v_woken integer := 0;
+  v_lanes text[];
+  v_holds boolean[];
+  v_held uuid[];
+  v_others uuid[];
+  v_seen integer := 0;
+  v_spares interval := p_spares_ms * interval '1 millisecond';
+  v_spared_due timestamptz;
   v_rooms {schema}.room[];
 begin
   select p.due_at into v_next from {schema}.parked p
@@ -2629,29 +2649,128 @@ begin
    order by p.due_at limit 1;
 
   if v_next <= v_now then
-    -- Two statements: a message that was stored while the rows were being locked is seen by the second.
-    v_due := array(select p.run_id from {schema}.parked p
-                    where p.shard = p_shard and p.due_at <= v_now
-                    order by p.due_at
-                    limit p_limit
-                      for update skip locked);
-    with gone as (
-      delete from {schema}.parked p
-       where p.shard = p_shard and p.run_id = any (v_due)
-      returning p.run_id, p.epoch, p.last_seq, p.attempt, p.failures, p.crashes, p.suspicion
-    )
-    select count(*), array_agg((g.run_id, g.epoch, g.last_seq, g.attempt, g.failures, g.crashes, g.suspicion,
-             exists (select 1 from {schema}.inbox i
-                      where i.shard = p_shard and i.run_id = g.run_id and i.taken_seq is null offset 0))::{schema}.room)
-      into v_woken, v_rooms from gone g;
-    perform {schema}.put_ready_v1(p_shard, v_now, v_rooms);
+    -- Locked first: a message that was stored meanwhile is seen by the statements that follow.
+    if p_queues is null then
+      v_others := array(select p.run_id from {schema}.parked p
+                         where p.shard = p_shard and p.due_at <= v_now
+                         order by p.due_at
+                         limit p_limit
+                           for update skip locked);
+      v_seen := cardinality(v_others);
+    else
+      select array_agg(l.version || '/' || length(l.workflow) || '/' || l.workflow || l.queue order by l.lane),
+             array_agg(l.crash_limit > 0 and not exists (
+               select 1 from {schema}.queue q where q.name = l.queue and q.paused_at is not null offset 0) order by l.lane)
+        into v_lanes, v_holds
+        from unnest(p_queues, p_workflows, p_versions, p_crash_limits) with ordinality l (queue, workflow, version, crash_limit, lane);
+      if p_worker is null or not {schema}.keep_worker_v1(p_worker, v_now, p_lease_ms) then
+        v_holds := null;
+      end if;
+      -- What is spared is not locked: others must be able to take it.
+      with due as materialized (
+        select p.ctid as place, p.due_at, r.lane is null and p.due_at > v_now - v_spares as is_spared,
+               (v_holds[r.lane] and p.suspicion < 2 and (p.epoch = 0 and r.expires_at <= v_now) is not true) is true as is_held
+          from {schema}.parked p
+         cross join lateral (
+           select array_position(v_lanes, r.version || '/' || length(r.workflow) || '/' || r.workflow || r.queue) as lane,
+                  least(r.expires_at, r.deadline_at) as expires_at
+             from {schema}.run r
+            where r.shard = p_shard and r.id = p.run_id
+           offset 0) r
+         where p.shard = p_shard and p.due_at <= v_now
+         order by p.due_at
+         limit p_limit
+      )
+      select array_agg(t.run_id) filter (where d.is_held and t.run_id is not null),
+             array_agg(t.run_id) filter (where not d.is_held and t.run_id is not null),
+             count(*), min(d.due_at) filter (where d.is_spared)
+        into v_held, v_others, v_seen, v_spared_due
+        from due d
+        left join lateral (
+          select p.run_id from {schema}.parked p
+           where p.ctid = d.place and not d.is_spared
+             for update skip locked) t on true;
+    end if;
 
+    if v_held is not null then
+      return query
+      with gone as (
+        delete from {schema}.parked p
+         where p.shard = p_shard and p.run_id = any (v_held)
+        returning p.run_id, p.epoch + 1 as epoch, p.last_seq, p.attempt, p.failures, p.crashes, p.suspicion, p.due_at, p.fires,
+                  exists (select 1 from {schema}.inbox i
+                           where i.shard = p_shard and i.run_id = p.run_id and i.taken_seq is null offset 0) as told
+      ), woken as materialized (
+        select g.run_id, g.epoch, g.last_seq + f.fires as last_seq, g.attempt, g.failures, g.crashes, g.suspicion, g.due_at, g.told,
+               case when f.fires = 1 then g.fires end as fired, r.*,
+               sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
+                 over (rows unbounded preceding) > 8000000 as left_out
+          from gone g
+         cross join lateral (
+           select r.key, r.parent_id, r.root_id, r.depth, r.priority, r.input, r.input_notes, r.created_at, r.deadline_at, r.retry,
+                  r.raw, r.tags,
+                  array_position(v_lanes, r.version || '/' || length(r.workflow) || '/' || r.workflow || r.queue) as lane
+             from {schema}.run r
+            where r.shard = p_shard and r.id = g.run_id
+           offset 0) r
+         cross join lateral (
+           select (g.fires is not null and not g.told and (r.deadline_at <= v_now) is not true)::integer as fires) f
+      ), fact as (
+        insert into {schema}.event (shard, run_id, seq, at, kind, name)
+        select p_shard, w.run_id, w.last_seq, v_now, 'timer_fired', w.fired
+          from woken w
+         where w.fired is not null
+      ), held as (
+        insert into {schema}.lease (shard, run_id, worker_id, claimed_at, began_at, epoch, last_seq, attempt, failures,
+                                    crashes, suspicion, crash_limit, told)
+        select p_shard, w.run_id, p_worker, v_now, v_now, w.epoch, w.last_seq, w.attempt, w.failures, w.crashes, w.suspicion,
+               p_crash_limits[w.lane], w.told
+          from woken w
+      )
+      select w.run_id, w.lane, floor(round(date_part('epoch', w.due_at) * 1e6) / 1e3),
+             case when not w.left_out then w.input::text end, case when not w.left_out then w.input_notes::text end,
+             nullif(w.epoch, 1), nullif(w.last_seq, 0), nullif(w.told, false),
+             floor(round(date_part('epoch', w.created_at) * 1e6) / 1e3),
+             case when w.attempt > 1 or w.failures > 0 or w.suspicion > 0 or w.priority <> 0 or w.key is not null
+                    or w.parent_id is not null or w.root_id is not null or w.deadline_at is not null or w.retry is not null
+                    or w.raw or w.tags is not null or w.left_out
+                  then json_build_object(
+                    'attempt', w.attempt, 'failures', w.failures, 'suspicion', w.suspicion, 'priority', w.priority, 'key', w.key,
+                    'parentId', w.parent_id, 'rootId', w.root_id, 'depth', w.depth,
+                    'deadlineAt', floor(round(date_part('epoch', w.deadline_at) * 1e6) / 1e3), 'retry', w.retry,
+                    'isRaw', w.raw, 'tags', w.tags, 'isInputLeftOut', w.left_out)::text end,
+             w.fired, null::integer, null::boolean, null::float8
+        from woken w;
+    end if;
+
+    if v_others <> '{}' then
+      with gone as (
+        delete from {schema}.parked p
+         where p.shard = p_shard and p.run_id = any (v_others)
+        returning (p.run_id, p.epoch, p.last_seq, p.attempt, p.failures, p.crashes, p.suspicion,
+                   exists (select 1 from {schema}.inbox i
+                            where i.shard = p_shard and i.run_id = p.run_id and i.taken_seq is null offset 0))::{schema}.room as room
+      )
+      select array_agg(g.room) into v_rooms from gone g;
+      perform {schema}.put_ready_v1(p_shard, v_now, v_rooms);
+    end if;
+
+    -- What others are taking is theirs.
     select p.due_at into v_next from {schema}.parked p
-     where p.shard = p_shard and p.due_at is not null
+     where p.shard = p_shard and p.due_at > case when v_seen < p_limit then v_now else '-infinity' end
      order by p.due_at limit 1;
+    if v_seen < p_limit then
+      v_next := least(v_next, v_spared_due + v_spares);
+    end if;
   end if;
 
-  return query select v_woken, floor(extract(epoch from v_next) * 1000)::float8, floor(extract(epoch from v_now) * 1000)::float8;
+  run_id := null;
+  ready_ms := {schema}.server_v1();
+  created_ms := floor(extract(epoch from v_now) * 1000);
+  woken := coalesce(cardinality(v_held), 0) + coalesce(cardinality(v_others), 0);
+  has_more := v_seen = p_limit;
+  next_due_ms := floor(extract(epoch from v_next) * 1000);
+  return next;
 end
 $$;
 `,
@@ -4500,9 +4619,9 @@ begin
 
   if v_ready.run_id is null and v_parked.reason not in ('delayed', 'retry') then
     insert into {schema}.parked (shard, run_id, parked_at, due_at, epoch, last_seq, attempt, failures, crashes, suspicion,
-                                 reason, wants)
+                                 reason, wants, fires)
     values (p_shard, p_run, v_parked.parked_at, v_parked.due_at, v_room.epoch, v_room.last_seq, v_room.attempt,
-            v_room.failures, v_room.crashes, v_room.suspicion, v_parked.reason, v_parked.wants);
+            v_room.failures, v_room.crashes, v_room.suspicion, v_parked.reason, v_parked.wants, v_parked.fires);
     return 'rescheduled';
   end if;
   if not p_timed then

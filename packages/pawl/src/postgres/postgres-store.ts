@@ -85,15 +85,8 @@ import {
   type SignalOrStartRow,
   signalOrStartValues,
 } from "./transitions/signal-or-start.ts";
-import {
-  decodeTold,
-  sizeOfMessage,
-  tellRuns,
-  tellValues,
-  type WokenRow,
-  wakeDue,
-  wakeTold,
-} from "./transitions/tell-runs.ts";
+import { decodeTold, sizeOfMessage, tellRuns, tellValues, wakeTold } from "./transitions/tell-runs.ts";
+import { decodeWoken, wakeDue, wakeDueValues } from "./transitions/wake-due.ts";
 import * as workers from "./transitions/workers.ts";
 
 export interface PostgresStoreOptions {
@@ -434,9 +427,8 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
         const values = control.rescheduleValues(shardOf(rescheduling.runId), rescheduling);
         return outcomeOf(await database.run(control.rescheduleRun, values));
       }),
-    async wakeDue(limit) {
-      const row = await one<WokenRow>(wakeDue, [0, limit]);
-      return { woken: row.woken, nextDueAt: row.next_due_ms, now: row.now_ms };
+    async wakeDue(limit, waker) {
+      return decodeWoken(waker, await vital.call(wakeDue, wakeDueValues(0, limit, waker)));
     },
     async registerWorker(worker) {
       await assertFits(vital);

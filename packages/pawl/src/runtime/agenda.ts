@@ -47,6 +47,8 @@ export interface Agenda {
   fireTimers(): void;
   /** When the next timer fires, or the next attempt at a step is due. */
   nextDueAt(): number | null;
+  /** The timer that fires at this instant, by its request; undefined: none does, or something else is due then. */
+  firesAt(instant: number): string | undefined;
   /** Ends the pauses that began before the run was last resumed. */
   endPauses(resumedSeq: number): void;
   /** Which messages would answer a request. */
@@ -126,6 +128,12 @@ class RunAgenda implements Agenda {
     let next = this.#parts.steps.nextDueAt();
     for (const { dueAt } of this.#requests.timed()) next = earliest(next, dueAt);
     return next;
+  }
+
+  firesAt(instant: number): string | undefined {
+    if (this.#parts.steps.nextDueAt() === instant) return undefined;
+    for (const request of this.#requests.timed()) if (request.dueAt === instant) return request.key;
+    return undefined;
   }
 
   endPauses(resumedSeq: number): void {

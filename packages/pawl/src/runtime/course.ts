@@ -127,10 +127,11 @@ export class Course implements CodeHost {
     return this.#outcome === "parked" && this.#moves === this.#movesAtPark;
   }
 
-  /** Goes on with a parked run that is held again. */
-  resume(): Promise<Outcome> {
+  /** Goes on with a parked run that is held again. `fired`: the timer that it was woken by. */
+  resume(fired: RunEvent | undefined): Promise<Outcome> {
     this.#outcome = null;
     this.#movesAtPark = null;
+    if (fired !== undefined) this.#absorb([fired]);
     return this.#go(false);
   }
 
@@ -612,9 +613,12 @@ export class Course implements CodeHost {
       if (holding.hasPressing()) return this.#record();
       if (await bell.wait(parkGraceMs)) return null;
     }
+    const deadlineAt = this.#deadlineAt();
+    const dueAt = earliest(this.#agenda.nextDueAt(), deadlineAt);
     const { answer, events } = await holding.park({
       reason: "waiting",
-      dueAt: earliest(this.#agenda.nextDueAt(), this.#deadlineAt()),
+      dueAt,
+      fires: dueAt === null || dueAt === deadlineAt ? undefined : this.#agenda.firesAt(dueAt),
       delayMs: null,
       wants: [...this.#agenda.wants(), "cancel", "pause"],
       attemptFailed: false,

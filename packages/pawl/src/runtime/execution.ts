@@ -210,7 +210,7 @@ class RunExecution implements Execution, PlainRunHost {
     const parked = this.#course;
     if (parked === null || !parked.isResumable || !this.holding.renew(again)) return null;
     this.#done = this.#untilDone();
-    const goOn = (): void => this.#hold(this.#continue(parked));
+    const goOn = (): void => this.#hold(this.#continue(parked, again.fired));
     if (waits) this.#waiting = goOn;
     else goOn();
     return this;
@@ -376,10 +376,10 @@ class RunExecution implements Execution, PlainRunHost {
     return (...call) => (transact ??= this.#createTransactions(history))(...call);
   }
 
-  async #continue(parked: Course): Promise<Outcome> {
+  async #continue(parked: Course, fired: RunEvent | undefined): Promise<Outcome> {
     if (this.#findWorkflow()?.crashLimit === 0) await this.holding.begin();
     // Its code may have gone on by itself since it was claimed: whoever claims it next replays it.
-    return parked.isResumable ? parked.resume() : this.#letGo();
+    return parked.isResumable ? parked.resume(fired) : this.#letGo();
   }
 
   /** Gives the run back before its code is called. */

@@ -49,6 +49,10 @@ export class GatheredFacts {
     this.#push({ ...terms, isAnswer: fact !== null && isAnswer(fact) });
   }
 
+  isEmpty(): boolean {
+    return this.#waiting.length === 0;
+  }
+
   /** Whether there is anything that need not wait for what follows it. */
   hasAny(): boolean {
     return this.#waiting.length > 0 && this.#waiting.length > waitingPatches(this.#waiting).length;

@@ -39,7 +39,7 @@ export class Lost extends Error {
   override readonly name = "Lost";
 }
 
-export type ParkTerms = Pick<Parking, "reason" | "dueAt" | "delayMs" | "wants" | "attemptFailed">;
+export type ParkTerms = Pick<Parking, "reason" | "dueAt" | "fires" | "delayMs" | "wants" | "attemptFailed">;
 
 /**
  * A run in this worker's hands: everything the holder says to the store about it. Facts gather here while a write is
@@ -69,7 +69,7 @@ export interface Holding {
   park(
     terms: ParkTerms,
   ): Promise<{ readonly answer: ParkAnswer; readonly events: readonly RunEvent[] | null }>;
-  /** The run was parked, and this worker has claimed it again. False, and as it was, unless all is as it left it. */
+  /** The run was parked, and this worker has claimed it again. False, and as it was, unless all is as it left it, but for a timer. */
   renew(again: ClaimedRun): boolean;
   /** `next`: the run that goes on from it. `tried`: the same was sent before, and failed with this. */
   end(end: RunEnd, next: Continuation | null, tried?: Tried): Promise<"ended">;
@@ -244,7 +244,14 @@ class RunHolding implements Holding {
   async park(terms: ParkTerms): Promise<{ answer: ParkAnswer; events: readonly RunEvent[] | null }> {
     const look = this.#nextLook();
     const send = (store: Store, recording: Recording): Promise<ParkAnswer> =>
-      store.park({ ...recording, ...terms, lastSeq: this.#lastSeq, look });
+      // A patch that waits would come behind the timer that fires, and replay would not find it.
+      store.park({
+        ...recording,
+        ...terms,
+        fires: this.#gathered.isEmpty() ? terms.fires : null,
+        lastSeq: this.#lastSeq,
+        look,
+      });
     const tell = (answer: ParkAnswer): void => {
       if (answer.outcome === "parked") this.#report?.parked(terms, answer);
     };
@@ -259,7 +266,9 @@ class RunHolding implements Holding {
 
   renew(again: ClaimedRun): boolean {
     const isNext = again.epoch === this.#lease.epoch + 1 && again.attempt === this.#claimed.attempt;
-    if (!isNext || again.lastSeq !== this.#lastSeq || !this.isHeld()) return false;
+    const lastSeq = this.#lastSeq + (again.fired === undefined ? 0 : 1);
+    if (!isNext || again.lastSeq !== lastSeq || !this.isHeld()) return false;
+    this.#lastSeq = lastSeq;
     this.#lease = { ...this.#lease, epoch: again.epoch, server: again.server, pack: again.pack };
     this.time.learn(again.claimedAt);
     this.#heldSince = this.time.estimate();

@@ -1,4 +1,4 @@
-import type { EventKind } from "../core/event.ts";
+import type { EventKind, RunEvent } from "../core/event.ts";
 import type { RunId } from "../core/ids.ts";
 import type { Payload } from "../core/json.ts";
 import type { RetryPolicy } from "../core/retry.ts";
@@ -115,12 +115,35 @@ export interface ClaimedRun {
   readonly server?: number | undefined;
   /** What it shares a lease with, at the time of the claim: those of a pack leave together at the least cost. Default: nothing. */
   readonly pack?: Pack | undefined;
+  /** The timer that fired as the run was woken: its last fact. Default: none did. */
+  readonly fired?: RunEvent | undefined;
 }
 
 /** What became of a run that a worker would hold from its start. */
 export interface CreateHeldAnswer extends CreateAnswer {
   /** Null: it is not held, and ready as any other where it was created. */
   readonly held: ClaimedRun | null;
+}
+
+/** Of which lanes they are for whom runs are woken, and who would hold these at once. */
+export interface Waker extends Pick<ClaimRequest, "leaseMs" | "lanes"> {
+  /** Holds at once what it could claim. Null: nobody does. */
+  readonly workerId: string | null;
+  /** It leaves what is of none of its lanes to those who can hold it, until that has been due for so long. Default: 0. */
+  readonly sparesMs?: number;
+}
+
+export interface DueAnswer {
+  /** How many have left `parked`. */
+  readonly woken: number;
+  /** Those of them that the worker holds now. */
+  readonly held: readonly ClaimedRun[];
+  /** It has looked at as many as it was to: more may be due. */
+  readonly hasMore: boolean;
+  /** When there is more to wake, as far as it knows. */
+  readonly nextDueAt: number | null;
+  /** Database time, ms. */
+  readonly now: number;
 }
 
 export interface Claim {
@@ -191,6 +214,11 @@ export interface Parking extends Recording, Look {
   readonly reason: ParkReason;
   /** Wake at this instant at the latest; timers set in `events` count too. Null: only when told. */
   readonly dueAt: number | null;
+  /**
+   * The timer that fires at `dueAt`, by its request: whoever wakes a waiting run then may say that it has. Default: it is no timer. Null: its
+   * holder must say so itself, of the timers set in `events`, too.
+   */
+  readonly fires?: string | null | undefined;
   /** Wake this long after the database's time of this write (retries). */
   readonly delayMs: number | null;
   /** Which messages wake it. */

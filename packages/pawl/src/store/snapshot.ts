@@ -101,6 +101,7 @@ export interface SnapshotParked extends SnapshotRoom {
   readonly dueAt: number | null;
   /** Sorted. */
   readonly wants: readonly string[];
+  readonly fires: string | null;
 }
 
 export interface SnapshotEvent {

@@ -6,6 +6,7 @@ import type {
   Claim,
   ClaimRequest,
   CreateHeldAnswer,
+  DueAnswer,
   Ending,
   Holder,
   Lease,
@@ -14,6 +15,7 @@ import type {
   Parking,
   RecordAnswer,
   Recording,
+  Waker,
 } from "./lease.ts";
 import type { Message, NewMessage, TellAnswer } from "./message.ts";
 import type {
@@ -112,10 +114,11 @@ export interface Store {
   reschedule(rescheduling: Rescheduling): Promise<"rescheduled" | "begun" | "ended" | "missing">;
 
   // Time
-  /** Makes parked runs whose time has come claimable. */
-  wakeDue(
-    limit: number,
-  ): Promise<{ readonly woken: number; readonly nextDueAt: number | null; readonly now: number }>;
+  /**
+   * Makes parked runs whose time has come claimable. Those of its lanes that the waker's worker could claim now it holds at once, as if
+   * it had claimed them; where such a run waits, is told nothing and has time left, the timer that it waits for fires by that.
+   */
+  wakeDue(limit: number, waker?: Waker): Promise<DueAnswer>;
 
   // Workers
   registerWorker(worker: NewWorker): Promise<void>;

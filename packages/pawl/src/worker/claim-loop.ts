@@ -4,7 +4,7 @@ import type { Probe } from "../core/crash-point.ts";
 import { PawlError } from "../core/error.ts";
 import type { RunId } from "../core/ids.ts";
 import { createLoop, type Loop, type LoopSeams } from "../core/loop.ts";
-import type { Claim, ClaimedRun, ClaimRequest, Lane } from "../store/lease.ts";
+import type { Claim, ClaimedRun, ClaimRequest, DueAnswer, Lane } from "../store/lease.ts";
 import type { Store } from "../store/store.ts";
 import { createAhead } from "./ahead.ts";
 import { createClaimMarks, type Look } from "./claim-marks.ts";
@@ -33,6 +33,8 @@ export interface ClaimLoopParts extends LoopSeams {
 }
 
 export interface ClaimLoop extends Pick<Loop, "start" | "stop" | "turned"> {
+  /** Wakes some of what is due, `most` at most, and takes what of it this worker may take: as many as it has slots for, then. */
+  wakeDue(most: number): Promise<DueAnswer>;
   /** A notification says that work may be there. */
   hint(): void;
   /** This worker has reason to believe that work is there. */
@@ -51,16 +53,20 @@ export interface ClaimLoop extends Pick<Loop, "start" | "stop" | "turned"> {
 
 /** One claim takes no more than this, however many slots are free: its answer carries the runs' inputs. */
 const mostPerClaim = 350;
+/** Of what is due it takes less at a time: nobody is in a hurry for it, and others want the database, too. */
+const mostDuePerClaim = 150;
 /** With work waiting, a claim waits until a quarter of the slots is free, but never longer than this. */
 const longestBatchingMs = 5;
 /** Others take for so long what a claim of theirs has locked, until their commit: soon, or as long as it waits for a standby. */
 const shortestTakingMs = 5;
 const longestTakingMs = 50;
 const fedForMs = 1_000;
+/** What is due and of none of its lanes it leaves for so long to those who can hold it. */
+const sparesMs = 1_000;
 /** Polls grow this much rarer while notifications announce all there is to find. */
 const rarestPoll = 5;
 
-/** Fills free slots. At most one claim is in flight, and what comes in meanwhile leads to one more. */
+/** Fills free slots. At most one claim is in flight, of what is due or otherwise, and what comes in meanwhile leads to one more. */
 export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
   const { store, clock, random, registration, slots, concurrency, leaseMs } = parts;
   const marks = createClaimMarks(clock, concurrency <= fewSlots);
@@ -82,6 +88,24 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
   let foundAt = Number.NEGATIVE_INFINITY;
   /** The last look was not a full one, and came back short. */
   let fullLookAt = Number.POSITIVE_INFINITY;
+  /** The last claim of what is due has failed. */
+  let hasFailedDue = false;
+  /** It has claimed as much of what is due as it asked for. */
+  let isMoreDue = false;
+  /** Settles when the claim in flight is over; null: none is. */
+  let inFlight: Promise<unknown> | null = null;
+
+  /** The time of each claim's answer tells which leases this worker knows of: they come one at a time. */
+  const inTurn = async <Answer>(claim: () => Promise<Answer>): Promise<Answer> => {
+    while (inFlight !== null) await inFlight.catch(() => {});
+    const claimed = claim();
+    inFlight = claimed;
+    try {
+      return await claimed;
+    } finally {
+      inFlight = null;
+    }
+  };
 
   /** With so few slots it takes nothing for which it has none. */
   const aheadLimit = (): number => (concurrency > fewSlots ? ahead.limit() : 0);
@@ -144,17 +168,75 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
     try {
       const answer = await store.claimRuns(request);
       parts.probe("claim.answered");
-      if (request.workerId === registration.workerId) return answer;
-      throw new PawlError("WORKER_EXPIRED", "The worker expired before its claim was answered.");
+      assertStill(request.workerId);
+      return answer;
     } catch (error) {
-      isHinted = true;
       marks.forget();
-      // It may hold something that it does not know of, under the lease that began with this claim.
-      parts.awake();
-      registration.claimed(request.workerId, sentAt);
+      unanswered(request.workerId, sentAt);
       if (PawlError.is(error, "WORKER_EXPIRED")) parts.expired(request.workerId);
       throw error;
     }
+  };
+
+  const assertStill = (workerId: string): void => {
+    if (workerId === registration.workerId) return;
+    throw new PawlError("WORKER_EXPIRED", "The worker expired before its claim was answered.");
+  };
+
+  /** It may hold something that it does not know of, under the lease that began with this claim. */
+  const unanswered = (workerId: string, sentAt: number): void => {
+    isHinted = true;
+    parts.awake();
+    registration.claimed(workerId, sentAt);
+  };
+
+  const wakeDue = async (most: number): Promise<DueAnswer> => {
+    const limit = Math.min(room(aheadLimit()), mostDuePerClaim, most);
+    const isTaker = limit > 0 && !hasFailedDue && mayTake() && registration.isAlive(registration.workerId);
+    if (!isTaker) {
+      const answer = await store.wakeDue(most, { workerId: null, leaseMs, lanes: parts.lanes, sparesMs });
+      hasFailedDue = false;
+      return answer;
+    }
+    const { workerId } = registration;
+    const sentAt = clock.now();
+    const answer = await takeDue(limit, workerId, sentAt);
+    if (answer.held.length > 0) {
+      foundAt = clock.now();
+      parts.awake();
+      registration.claimed(workerId, sentAt);
+    }
+    for (const run of answer.held) parts.execute(run, workerId);
+    registration.claimsKnownTo = answer.now;
+    isMoreDue = answer.hasMore && answer.held.length > 0;
+    return answer;
+  };
+
+  const takeDue = async (limit: number, workerId: string, sentAt: number): Promise<DueAnswer> => {
+    try {
+      const answer = await store.wakeDue(limit, { workerId, leaseMs, lanes: parts.lanes, sparesMs });
+      parts.probe("claim.answered");
+      assertStill(workerId);
+      return answer;
+    } catch (error) {
+      hasFailedDue = true;
+      unanswered(workerId, sentAt);
+      throw error;
+    }
+  };
+
+  const mayTake = (): boolean =>
+    concurrency > fewSlots &&
+    !isMoreWaiting &&
+    !isHinted &&
+    clock.now() < pollAt &&
+    suspects.next(slots).kind === "ordinary";
+
+  /** Where more is due, it is asked for once most of what was claimed is done. */
+  const noticeRoom = (): void => {
+    if (!isMoreDue || 4 * slots.free() < 3 * concurrency || slots.waiting() > 0) return;
+    isMoreDue = false;
+    parts.hungry();
   };
 
   const learn = (look: Look, answer: Claim, limit: number, tookMs: number, isPoll: boolean): void => {
@@ -172,7 +254,7 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
   };
 
   const loop = createLoop("claim", parts, async () => {
-    if (restMs() <= 0) await claim();
+    if (restMs() <= 0) await inTurn(claim);
     return restMs();
   });
 
@@ -202,18 +284,16 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
       if (slotMs !== null) ahead.ended(slotMs);
       if (slots.free() === 1) roomSince = clock.now();
       if (suspects.freed(runId)) isHinted = true;
+      noticeRoom();
       loop.poke();
     },
     ending() {
       if (slots.free() === 1) roomSince = clock.now();
+      noticeRoom();
       if (isMoreWaiting) loop.poke();
     },
     isFed: () => clock.now() - foundAt < fedForMs,
-    mayTake: () =>
-      concurrency > fewSlots &&
-      !isMoreWaiting &&
-      !isHinted &&
-      clock.now() < pollAt &&
-      suspects.next(slots).kind === "ordinary",
+    mayTake,
+    wakeDue: (most) => inTurn(() => wakeDue(most)),
   };
 }

@@ -92,6 +92,7 @@ export function createCrew(deps: WorkerDeps, settings: WorkerSettings, isBrief =
   const dueTimer = createDueTimer({
     ...deps,
     pollMs: settings.pollMs,
+    wakeDue: (most) => claimLoop.wakeDue(most),
     woken: recovered,
     isFed: () => claimLoop.isFed(),
   });

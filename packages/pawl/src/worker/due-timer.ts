@@ -1,10 +1,11 @@
 import { jittered } from "../core/back-off.ts";
 import type { Clock } from "../core/clock.ts";
 import { createLoop, type Loop, type LoopSeams } from "../core/loop.ts";
-import type { Store } from "../store/store.ts";
+import type { DueAnswer } from "../store/lease.ts";
 
 export interface DueTimerParts extends LoopSeams {
-  readonly store: Store;
+  /** Wakes what is due, so many at most. */
+  readonly wakeDue: (most: number) => Promise<DueAnswer>;
   readonly clock: Clock;
   readonly pollMs: number;
   /** Runs were made claimable. */
@@ -16,7 +17,7 @@ export interface DueTimerParts extends LoopSeams {
 export interface DueTimer extends Loop {
   /** A run parked until this long from now. */
   parked(dueInMs: number): void;
-  /** This worker has claimed all that was made claimable, and could take more: where many are due, there is no rest. */
+  /** This worker has claimed all that was made claimable, or has got done most of what it took, and could take more. */
   hungry(): void;
   /** In how many ms the next run that it knows of is due. */
   dueInMs(): number;
@@ -27,12 +28,14 @@ const mostPerTurn = 500;
 const restTimes = 3;
 /** What is due is for others, it seems, who wake it as they can take it. */
 const restTimesUnfed = 20;
+/** What it has taken itself it gets done, and then rests for this part of the time that took. */
+const restPart = 0.3;
 /** However slow the database is, or this process. */
 const longestRestMs = 250;
 
 /** Wakes parked runs when their time has come: on time those it knows of, and at the next poll all others. */
 export function createDueTimer(parts: DueTimerParts): DueTimer {
-  const { store, clock, random } = parts;
+  const { clock, random } = parts;
   /** The earliest due time known, by this process's clock. */
   let nextAt = Number.POSITIVE_INFINITY;
   let pollAt = 0;
@@ -41,8 +44,8 @@ export function createDueTimer(parts: DueTimerParts): DueTimer {
 
   /** Somebody waits until nothing is due. */
   let isHurried = false;
-  /** More is due than was woken. */
-  let isResting = false;
+  /** More is due than was woken: when that was asked for. */
+  let restsSince: number | null = null;
 
   const restMs = (): number => Math.min(nextAt, pollAt) - clock.now();
 
@@ -51,16 +54,18 @@ export function createDueTimer(parts: DueTimerParts): DueTimer {
     nextAt = Number.POSITIVE_INFINITY;
     pollAt = 0;
     const sentAt = clock.now();
-    const { woken, nextDueAt, now } = await store.wakeDue(mostPerTurn);
+    const { woken, held, hasMore, nextDueAt, now } = await parts.wakeDue(mostPerTurn);
     knownAt = Number.POSITIVE_INFINITY;
     const rest = parts.isFed() ? restTimes : restTimesUnfed;
-    isResting = woken === mostPerTurn;
-    if (!isResting) isHurried = false;
-    const leastMs =
-      woken < mostPerTurn || isHurried ? 1 : Math.min(longestRestMs, rest * (clock.now() - sentAt));
+    restsSince = hasMore ? sentAt : null;
+    if (!hasMore) isHurried = false;
+    // It asks for more when it has got done what it took, and need not hurry where all was for others.
+    const isPatient = held.length > 0 || woken === 0;
+    const restMs = isPatient ? longestRestMs : rest * (clock.now() - sentAt);
+    const leastMs = !hasMore || isHurried ? 1 : Math.min(longestRestMs, restMs);
     if (nextDueAt !== null) nextAt = Math.min(nextAt, clock.now() + Math.max(leastMs, nextDueAt - now));
-    if (!isHurried) pollAt = clock.now() + (woken < mostPerTurn ? jittered(parts.pollMs, random) : leastMs);
-    if (woken > 0) parts.woken();
+    if (!isHurried) pollAt = clock.now() + (hasMore ? leastMs : jittered(parts.pollMs, random));
+    if (woken > held.length) parts.woken();
   };
 
   const loop = createLoop("due timer", parts, async () => {
@@ -80,9 +85,10 @@ export function createDueTimer(parts: DueTimerParts): DueTimer {
       return loop.turned();
     },
     hungry() {
-      if (!isResting) return;
-      isResting = false;
-      nextAt = clock.now();
+      if (restsSince === null) return;
+      const tookMs = clock.now() - restsSince;
+      restsSince = null;
+      nextAt = Math.min(nextAt, clock.now() + restPart * tookMs);
       loop.poke();
     },
     dueInMs: () => Math.min(nextAt, knownAt) - clock.now(),

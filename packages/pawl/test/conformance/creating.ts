@@ -39,6 +39,7 @@ export function describeCreating(test: StoreTest): void {
         reason: "delayed",
         dueAt: startAt,
         wants: ["cancel", "pause"],
+        fires: null,
       });
     });
 

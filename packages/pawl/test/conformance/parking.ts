@@ -31,6 +31,7 @@ export function describeParking(test: StoreTest): void {
         reason: "waiting",
         dueAt: now + 500,
         wants: ["cancel", "signal:a", "signal:b"],
+        fires: null,
       });
     });
 

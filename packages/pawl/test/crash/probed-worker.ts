@@ -72,7 +72,7 @@ function probeStore(store: Store, pass: Pass): Store {
     readInbox: after("inbox.read", (look) => store.readInbox(look)),
     loadHistory: after("history.loaded", (...what) => store.loadHistory(...what)),
     lastPositions: after("positions.read", (runId, names) => store.lastPositions(runId, names)),
-    wakeDue: after("due.woken", (limit) => store.wakeDue(limit)),
+    wakeDue: after("due.woken", (limit, holder) => store.wakeDue(limit, holder)),
   };
 }
 

@@ -137,6 +137,12 @@ export function claimMove(worker: string, workerId: string, limit = 10): Move {
   });
 }
 
+/** What such a worker does when something is due. */
+export function dueMove(worker: string, workerId: string): Move {
+  const lanes = [anyLane, { ...anyLane, queue: "parents" }];
+  return moves.wakeDue(`wake who is due for ${worker}`, { workerId, lanes, leaseMs });
+}
+
 /** What happens on its own, to any run. */
 export function ambientMoves(runIds: readonly RunId[]): readonly Move[] {
   return [moves.wakeTold("wake who is told", runIds), moves.wakeDue("wake who is due"), moves.sweep("sweep")];

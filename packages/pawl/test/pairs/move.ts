@@ -39,15 +39,10 @@ import {
   signalOrStartInTransaction,
   signalOrStartValues,
 } from "../../src/postgres/transitions/signal-or-start.ts";
-import {
-  decodeTold,
-  tellRuns,
-  tellValues,
-  wakeDue,
-  wakeTold,
-} from "../../src/postgres/transitions/tell-runs.ts";
+import { decodeTold, tellRuns, tellValues, wakeTold } from "../../src/postgres/transitions/tell-runs.ts";
+import { decodeWoken, wakeDue, wakeDueValues } from "../../src/postgres/transitions/wake-due.ts";
 import * as workers from "../../src/postgres/transitions/workers.ts";
-import type { ClaimRequest, Ending, Lease, Look, Parking, Recording } from "../../src/store/lease.ts";
+import type { ClaimRequest, Waker, Ending, Lease, Look, Parking, Recording } from "../../src/store/lease.ts";
 import type { NewMessage } from "../../src/store/message.ts";
 import type { ForkedEvent, NewRun, Rescheduling } from "../../src/store/run-record.ts";
 import type { SignalOrStart } from "../../src/store/signal-or-start.ts";
@@ -218,7 +213,8 @@ export const moves = {
     move(name, control.rescheduleRun, control.rescheduleValues(shard, rescheduling), (rows) => rows[0]),
   wakeTold: (name: string, runIds: readonly RunId[]): Move =>
     move(name, wakeTold, [shard, runIds], () => null),
-  wakeDue: (name: string): Move => move(name, wakeDue, [shard, 10], (rows) => rows[0]),
+  wakeDue: (name: string, holder?: Waker): Move =>
+    move(name, wakeDue, wakeDueValues(shard, 10, holder), (rows) => decodeWoken(holder, rows)),
 
   registerWorker: (name: string, worker: NewWorker): Move =>
     move(name, workers.registerWorker, workers.registerValues(worker), () => null),

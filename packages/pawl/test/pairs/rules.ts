@@ -5,7 +5,7 @@ import { terminateRun } from "../../src/postgres/transitions/control.ts";
 import { beginRuns, completeRun, endRuns, releaseRuns } from "../../src/postgres/transitions/end-runs.ts";
 import { tellInTransaction } from "../../src/postgres/transitions/in-transaction.ts";
 import { parkRuns } from "../../src/postgres/transitions/park-runs.ts";
-import { wakeDue } from "../../src/postgres/transitions/tell-runs.ts";
+import { wakeDue } from "../../src/postgres/transitions/wake-due.ts";
 import { heartbeat, sweep } from "../../src/postgres/transitions/workers.ts";
 import type { StoreSnapshot } from "../../src/store/snapshot.ts";
 import type { Move } from "./move.ts";

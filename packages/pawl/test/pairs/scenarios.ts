@@ -1,9 +1,10 @@
 import { expect } from "vitest";
-import type { Lease, Recording } from "../../src/store/lease.ts";
+import type { Lease, Parking, Recording } from "../../src/store/lease.ts";
 import { anyLane, event, json, leaseMs, leaseOf, type World } from "../conformance/world.ts";
 import {
   ambientMoves,
   claimMove,
+  dueMove,
   holderMoves,
   operatorMoves,
   tellMoves,
@@ -189,20 +190,27 @@ export const deadTogether: Scenario = {
   },
 };
 
+/** A timer fires a moment later. */
+async function dueSoon(world: World): Promise<Pick<Parking, "dueAt" | "fires">> {
+  return { dueAt: (await world.now()) + 1, fires: "sleep:sleep#1" };
+}
+
 export const waitingRun: Scenario = {
   name: "a run that waits for a signal, and is due",
   async build(world) {
     const wants = ["signal:a", "cancel", "pause"] as const;
-    const runId = await world.startParked({ wants, delayMs: 1 });
+    const runId = await world.startParked({ wants, ...(await dueSoon(world)) });
     await world.tell(runId, "signal:b", { idempotencyKey: "old" });
     await world.clock.advance(1);
+    const workerId = await world.worker();
     return [
       ...tellMoves(world, "it", runId),
       moves.tell("tell it under an old key", [world.message(runId, "signal:a", { idempotencyKey: "old" })]),
       ...userTellMoves(world, "it", runId),
       ...operatorMoves("it", runId),
       ...ambientMoves([runId]),
-      claimMove("a worker", await world.worker()),
+      claimMove("a worker", workerId),
+      dueMove("a worker", workerId),
     ];
   },
 };
@@ -210,13 +218,15 @@ export const waitingRun: Scenario = {
 export const quietRun: Scenario = {
   name: "a run that waits for a time that has come, with no message so far",
   async build(world) {
-    const runId = await world.startParked({ wants: ["signal:a", "pause"], delayMs: 1 });
+    const runId = await world.startParked({ wants: ["signal:a", "pause"], ...(await dueSoon(world)) });
     await world.clock.advance(1);
+    const workerId = await world.worker();
     return [
       ...tellMoves(world, "it", runId),
       ...userTellMoves(world, "it", runId),
       ...ambientMoves([runId]),
-      claimMove("a worker", await world.worker()),
+      claimMove("a worker", workerId),
+      dueMove("a worker", workerId),
     ];
   },
 };
@@ -227,6 +237,7 @@ export const pausedRun: Scenario = {
     const runId = await startBegun(world);
     await world.tell(runId, "pause");
     await world.clock.advance(1);
+    const workerId = await world.worker();
     return [
       ...tellMoves(world, "it", runId),
       moves.tell("tell it to resume again", [world.message(runId, "resume")]),
@@ -238,7 +249,8 @@ export const pausedRun: Scenario = {
       ),
       ...operatorMoves("it", runId),
       ...ambientMoves([runId]),
-      claimMove("a worker", await world.worker()),
+      claimMove("a worker", workerId),
+      dueMove("a worker", workerId),
     ];
   },
 };
@@ -251,6 +263,7 @@ export const delayedChild: Scenario = {
     const runId = await world.startChild(parent.runId, { startAt: (await world.now()) + 1 });
     await world.clock.advance(1);
     await world.insert(runId, "cancel");
+    const workerId = await world.worker();
     return [
       ...tellMoves(world, "it", runId),
       ...userTellMoves(world, "it", runId),
@@ -258,7 +271,8 @@ export const delayedChild: Scenario = {
       ...operatorMoves("it", runId),
       moves.terminate("terminate its parent", parent.runId),
       ...ambientMoves([runId]),
-      claimMove("a worker", await world.worker()),
+      claimMove("a worker", workerId),
+      dueMove("a worker", workerId),
       moves.retireWorker("retire its parent's worker", parent.workerId),
     ];
   },
@@ -276,6 +290,7 @@ export const waitingParent: Scenario = {
     const sibling = await world.hold(await world.startChild(parentId), { workerId });
     const takes = await world.insert(child.runId, "signal:a");
     await world.clock.advance(1);
+    const other = await world.worker();
     return [
       ...(await holderMoves(world, "a child", child, takes)),
       moves.end("complete its sibling", [await world.ending(sibling)]),
@@ -287,7 +302,8 @@ export const waitingParent: Scenario = {
       moves.terminate("terminate the parent", parentId),
       ...ambientMoves([child.runId, parentId]),
       ...workerMoves(world, "the worker", workerId, [child]),
-      claimMove("another worker", await world.worker()),
+      claimMove("another worker", other),
+      dueMove("another worker", other),
     ];
   },
 };

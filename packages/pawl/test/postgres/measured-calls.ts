@@ -63,7 +63,8 @@ import {
   writtenValues,
 } from "../../src/postgres/transitions/showing.ts";
 import { signalOrStart, signalOrStartValues } from "../../src/postgres/transitions/signal-or-start.ts";
-import { tellRuns, tellValues, wakeDue, wakeTold } from "../../src/postgres/transitions/tell-runs.ts";
+import { tellRuns, tellValues, wakeTold } from "../../src/postgres/transitions/tell-runs.ts";
+import { wakeDue, wakeDueValues } from "../../src/postgres/transitions/wake-due.ts";
 import { heartbeat, heartbeatValues, retireWorker, sweep } from "../../src/postgres/transitions/workers.ts";
 import type { Ending, Lane, Lease, Mark, NewEvent, Parking } from "../../src/store/lease.ts";
 import type { NewMessage, Topic } from "../../src/store/message.ts";
@@ -450,9 +451,9 @@ export const measuredCalls = {
   },
   "wake due": async (store, count) => {
     await parked(store, newRuns(count), { dueAt: 1_790_000_000_000, reason: "retry", attemptFailed: true });
-    return { transition: wakeDue, values: [0, count] };
+    return { transition: wakeDue, values: wakeDueValues(0, count) };
   },
-  "wake due when nothing is": async () => ({ transition: wakeDue, values: [0, 100] }),
+  "wake due when nothing is": async () => ({ transition: wakeDue, values: wakeDueValues(0, 100) }),
   heartbeat: async (store, count) => {
     const leases = await held(store, newRuns(count));
     const beat = { workerId: leases[0]!.workerId, held: leases, claimsKnownTo: null };

@@ -38,7 +38,8 @@ const queries: Record<keyof StoreSnapshot, string> = {
                   select unnest(run_ids), 1, 0, 1, 0, 0, 0, false, worker_id, claimed_at, began_at, crash_limit
                     from {schema}.pack where worker_id is not null) lease
            order by run_id`,
-  parked: `select ${room}, reason, ${ms("due_at")} as "dueAt", array(select w from unnest(wants) w order by w collate "C") as wants
+  parked: `select ${room}, reason, ${ms("due_at")} as "dueAt", array(select w from unnest(wants) w order by w collate "C") as wants,
+                  fires
              from {schema}.parked order by run_id`,
   events: `select run_id as "runId", seq, kind, ${ms("at")} as at, name, attempt, ${ms("began_at")} as "beganAt",
                   ${ms("due_at")} as "dueAt", worker_id as "workerId",

@@ -1,19 +1,18 @@
 import { expect, test } from "vitest";
-import type { Store } from "../../src/store/store.ts";
-import { createDueTimer } from "../../src/worker/due-timer.ts";
+import { createDueTimer, type DueTimerParts } from "../../src/worker/due-timer.ts";
 import { createManualWorld } from "../manual-world.ts";
 
 test("what is known to be due stays known while a look is under way", async () => {
   const world = createManualWorld();
   const dueAt = world.clock.now() + 300;
   const answers: (() => void)[] = [];
-  const wakeDue: Store["wakeDue"] = async () => {
+  const wakeDue: DueTimerParts["wakeDue"] = async () => {
     await new Promise<void>((resolve) => answers.push(resolve));
-    return { woken: 0, nextDueAt: dueAt, now: world.clock.now() };
+    return { woken: 0, held: [], hasMore: false, nextDueAt: dueAt, now: world.clock.now() };
   };
-  const store = { ...world.store, wakeDue };
   const timer = createDueTimer({
-    ...world.seams({ store }),
+    ...world.seams(),
+    wakeDue,
     pollMs: 50,
     woken: () => {},
     isFed: () => true,
@@ -34,13 +33,18 @@ test("what is known to be due stays known while a look is under way", async () =
 function createStorm(tookMs: number, isFed: boolean) {
   const world = createManualWorld();
   let looks = 0;
-  const wakeDue: Store["wakeDue"] = async (limit) => {
+  const wakeDue: DueTimerParts["wakeDue"] = async (limit) => {
     looks += 1;
     await new Promise<void>((resolve) => void world.seams().timers.after(tookMs, resolve));
-    return { woken: limit, nextDueAt: 0, now: world.clock.now() };
+    return { woken: limit, held: [], hasMore: true, nextDueAt: 0, now: world.clock.now() };
   };
-  const seams = world.seams({ store: { ...world.store, wakeDue } });
-  const timer = createDueTimer({ ...seams, pollMs: 50, woken: () => {}, isFed: () => isFed });
+  const timer = createDueTimer({
+    ...world.seams(),
+    wakeDue,
+    pollMs: 50,
+    woken: () => {},
+    isFed: () => isFed,
+  });
   return { world, timer, looks: () => looks };
 }
 
@@ -62,7 +66,7 @@ test.for([
   await timer.stop();
 });
 
-test("a worker that has taken all that it woke, and could take more, does not rest", async () => {
+test("a worker that has got done what it took rests for a part of the time that took", async () => {
   const { world, timer, looks } = createStorm(10, true);
   timer.start();
   await world.rest();
@@ -70,7 +74,9 @@ test("a worker that has taken all that it woke, and could take more, does not re
   expect(looks()).toBe(1);
   await world.advance(10);
   timer.hungry();
-  await world.rest();
+  await world.advance(2);
+  expect(looks()).toBe(1);
+  await world.advance(1);
   expect(looks()).toBe(2);
   await world.advance(10 + 29);
   expect(looks()).toBe(2);
@@ -80,15 +86,44 @@ test("a worker that has taken all that it woke, and could take more, does not re
   await timer.stop();
 });
 
+test("a worker for which nothing is due, of as many as it looks at, does not hurry", async () => {
+  const world = createManualWorld();
+  let looks = 0;
+  const wakeDue: DueTimerParts["wakeDue"] = async () => {
+    looks += 1;
+    return { woken: 0, held: [], hasMore: true, nextDueAt: 0, now: world.clock.now() };
+  };
+  const timer = createDueTimer({
+    ...world.seams(),
+    wakeDue,
+    pollMs: 5_000,
+    woken: () => {},
+    isFed: () => true,
+  });
+  timer.start();
+  await world.rest();
+  await world.advance(249);
+  expect(looks).toBe(1);
+  await world.advance(1);
+  expect(looks).toBe(2);
+  await timer.stop();
+});
+
 test("a worker that could take more looks no sooner where all that is due was woken", async () => {
   const world = createManualWorld();
   let looks = 0;
-  const wakeDue: Store["wakeDue"] = async () => {
+  const wakeDue: DueTimerParts["wakeDue"] = async () => {
     looks += 1;
-    return { woken: 3, nextDueAt: world.clock.now() + 1_000, now: world.clock.now() };
+    const now = world.clock.now();
+    return { woken: 3, held: [], hasMore: false, nextDueAt: now + 1_000, now };
   };
-  const seams = world.seams({ store: { ...world.store, wakeDue } });
-  const timer = createDueTimer({ ...seams, pollMs: 5_000, woken: () => {}, isFed: () => true });
+  const timer = createDueTimer({
+    ...world.seams(),
+    wakeDue,
+    pollMs: 5_000,
+    woken: () => {},
+    isFed: () => true,
+  });
   timer.start();
   await world.rest();
   timer.hungry();

@@ -45,6 +45,11 @@ async function createLine(
       if (isLate) await answered.opened;
       return claim;
     },
+    async wakeDue(limit, holder) {
+      const answer = await world.store.wakeDue(limit, holder);
+      if (isLate) await answered.opened;
+      return answer;
+    },
   };
   const nearby = { takers: new Set<Taker>(), audiences: new Set<Audience>() };
   const emit = (event: PawlEvent): void => void events.push(event);

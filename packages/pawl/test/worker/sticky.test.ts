@@ -26,6 +26,7 @@ function createView(world: ManualWorld) {
       if (view.isClaiming) return world.store.claimRuns(request);
       return { runs: [], suspectsWaiting: false, now: await world.store.now() };
     },
+    wakeDue: (limit, holder) => world.store.wakeDue(limit, view.isClaiming ? holder : undefined),
     loadHistory(runId, afterSeq) {
       view.histories += 1;
       return world.store.loadHistory(runId, afterSeq);

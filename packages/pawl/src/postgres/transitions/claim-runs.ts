@@ -22,7 +22,7 @@ export const claimRuns = transition(
 );
 
 /** Null is what most runs have: see claim_runs. */
-interface ClaimedRow extends Row {
+export interface ClaimedRow extends Row {
   readonly run_id: string | null;
   readonly lane: number;
   readonly ready_ms: number;
@@ -104,7 +104,7 @@ export function claimRunsValues(shard: number, request: ClaimRequest): readonly 
   ];
 }
 
-export function decodeClaim({ lanes }: ClaimRequest, rows: readonly ClaimedRow[]): Claim {
+export function decodeClaim({ lanes }: Pick<ClaimRequest, "lanes">, rows: readonly ClaimedRow[]): Claim {
   // The one row that is about no run.
   const about = rows.at(-1);
   const now = about?.created_ms ?? 0;

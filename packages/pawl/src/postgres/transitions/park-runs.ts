@@ -17,7 +17,7 @@ export const parkRuns = transition(
   "park_runs",
   `select run_id, outcome, told, seq, due_ms, now_ms, message_id, topic, name, data, notes, sent_ms, sent_to
      from {schema}.park_runs_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
-                                $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)`,
+                                $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)`,
 );
 
 interface ParkedRow extends MessageRow {
@@ -40,6 +40,7 @@ export function parkValues(shard: number, given: readonly Parking[]): readonly u
     column(parkings, (parking) => parking.lastSeq),
     column(parkings, (parking) => parking.reason),
     sparseColumn(parkings, (parking) => parking.dueAt),
+    sparseColumn(parkings, (parking) => (parking.fires === null ? nothingFires : parking.fires)),
     sparseColumn(parkings, (parking) => parking.delayMs),
     column(parkings, (parking) => arrayLiteral(parking.wants)),
     column(parkings, (parking) => parking.attemptFailed),
@@ -48,6 +49,9 @@ export function parkValues(shard: number, given: readonly Parking[]): readonly u
     ...eventValues(parkings),
   ];
 }
+
+/** No request is named so. */
+const nothingFires = "";
 
 /** As Postgres writes an array in text: arrays of arrays must be of one length, so these travel as strings. */
 function arrayLiteral(values: readonly string[]): string {

@@ -13,21 +13,9 @@ export const tellRuns = transition(
 /** See migrations/0005_tell.sql. */
 export const wakeTold = transition("wake_told", "select {schema}.wake_told_v1($1, $2)");
 
-/** See migrations/0005_tell.sql. */
-export const wakeDue = transition(
-  "wake_due",
-  "select woken, next_due_ms, now_ms from {schema}.wake_due_v1($1, $2)",
-);
-
 interface ToldRow extends Row {
   readonly message_id: string;
   readonly outcome: TellAnswer;
-}
-
-export interface WokenRow extends Row {
-  readonly woken: number;
-  readonly next_due_ms: number | null;
-  readonly now_ms: number;
 }
 
 export function tellValues(shard: number, messages: readonly NewMessage[]): readonly unknown[] {

@@ -1,0 +1,185 @@
+import { expect, test } from "vitest";
+import { PawlError } from "../../src/core/error.ts";
+import { workflow } from "../../src/runtime/workflow.ts";
+import type { Store } from "../../src/store/store.ts";
+import { createManualWorld, type ManualWorld } from "../manual-world.ts";
+
+/** The store, and what a worker has asked it for by name. */
+function createView(world: ManualWorld, more: Partial<Store> = {}) {
+  const asked: string[] = [];
+  const base: Store = { ...world.store, ...more };
+  const store: Store = {
+    ...base,
+    async claimRuns(request) {
+      const claim = await base.claimRuns(request);
+      if (claim.runs.length > 0) asked.push("claim");
+      return claim;
+    },
+    async wakeDue(limit, holder) {
+      const answer = await base.wakeDue(limit, holder);
+      if (answer.woken > 0) asked.push(answer.held.length > 0 ? "hold due" : "wake due");
+      return answer;
+    },
+    record(recording) {
+      asked.push("record");
+      return base.record(recording);
+    },
+    park(parking) {
+      asked.push("park");
+      return base.park(parking);
+    },
+    end(ending) {
+      asked.push("end");
+      return base.end(ending);
+    },
+    loadHistory(runId, afterSeq) {
+      asked.push("load");
+      return base.loadHistory(runId, afterSeq);
+    },
+  };
+  return { asked, store };
+}
+
+const nap = workflow({ name: "nap", version: 1 }, async (ctx) => {
+  await ctx.sleep("1h");
+  return ctx.now();
+});
+
+test("a run that slept goes on without being queued, read, or asked to say that its time has come", async () => {
+  const world = createManualWorld();
+  const { asked, store } = createView(world);
+  await world.worker({ workflows: [nap] }, { store }).start();
+  const run = await world.client.start(nap);
+  await world.advance("30m");
+  asked.length = 0;
+  await world.advance("1h");
+  expect(asked).toEqual(["hold due", "end"]);
+  const fired = (await world.store.loadHistory(run.id, 0)).find(({ kind }) => kind === "timer_fired");
+  expect(await run.result()).toBe(fired?.at);
+});
+
+test("one that is not in memory is replayed, and its timer has fired", async () => {
+  const world = createManualWorld();
+  const { asked, store } = createView(world);
+  await world.worker({ workflows: [nap], stickyRuns: 0 }, { store }).start();
+  const run = await world.client.start(nap);
+  await world.advance("30m");
+  asked.length = 0;
+  await world.advance("1h");
+  expect(asked).toEqual(["hold due", "load", "end"]);
+  expect(await run.status()).toBe("completed");
+});
+
+test("of two timers the first to come is given first, whoever says that it has fired", async () => {
+  const world = createManualWorld();
+  const both = workflow({ name: "both", version: 1 }, async (ctx) => {
+    const order: string[] = [];
+    const slept = async (name: string, duration: "1h" | "2h"): Promise<void> => {
+      await ctx.sleep(duration);
+      order.push(name);
+    };
+    await Promise.all([slept("long", "2h"), slept("short", "1h")]);
+    return order;
+  });
+  await world.worker({ workflows: [both] }).start();
+  const run = await world.client.start(both);
+  await world.advance("90m");
+  expect((await world.store.loadHistory(run.id, 0)).map(({ kind }) => kind)).toEqual([
+    "timer_set",
+    "timer_set",
+    "timer_fired",
+  ]);
+  await world.advance("1h");
+  expect(await run.result()).toEqual(["short", "long"]);
+});
+
+test("a wait that times out and a race that a timer wins go on as ever", async () => {
+  const waiting = workflow({ name: "waiting", version: 1 }, async (ctx) => {
+    const first = await ctx.waitForSignal("a", { timeout: "1h" });
+    const winner = await ctx.race({
+      late: () => ctx.waitForSignal("b"),
+      soon: () => ctx.sleep("1h"),
+    });
+    return [first, winner.winner];
+  });
+  for (const stickyRuns of [1_000, 0]) {
+    const world = createManualWorld();
+    await world.worker({ workflows: [waiting], stickyRuns }).start();
+    const run = await world.client.start(waiting);
+    await world.advance("3h");
+    expect(await run.result()).toEqual([null, "soon"]);
+  }
+});
+
+test("code that took the new side of a patch goes on there after a timer", async () => {
+  const patched = workflow({ name: "patched", version: 1 }, async (ctx) => {
+    const slept = ctx.sleep("1h");
+    const isNew = ctx.patch("p");
+    await slept;
+    return ctx.step(isNew ? "new" : "old", () => isNew);
+  });
+  for (const stickyRuns of [1_000, 0]) {
+    const world = createManualWorld();
+    await world.worker({ workflows: [patched], stickyRuns }).start();
+    const run = await world.client.start(patched);
+    await world.advance("2h");
+    expect(await run.result()).toBe(true);
+  }
+});
+
+test("a worker that knows of queued work wakes what is due for everybody", async () => {
+  const world = createManualWorld();
+  const gate: (() => void)[] = [];
+  const busy = workflow({ name: "busy", version: 1 }, async (ctx) =>
+    ctx.step("wait", () => new Promise<void>((resolve) => gate.push(resolve))),
+  );
+  const { asked, store } = createView(world);
+  await world.worker({ workflows: [nap, busy], concurrency: 4 }, { store }).start();
+  const run = await world.client.start(nap);
+  await world.advance("1m");
+  await world.client.startMany(
+    busy,
+    Array.from({ length: 20 }, () => ({})),
+  );
+  await world.advance("1s");
+  asked.length = 0;
+  await world.advance("1h");
+  expect(asked).toContain("wake due");
+  expect(asked).not.toContain("hold due");
+  for (let left = 0; left < 40; left++) {
+    for (const open of gate.splice(0)) open();
+    await world.advance("1s");
+  }
+  expect(await run.status()).toBe("completed");
+});
+
+test("what it could not hold it wakes for everybody, and holds what is due after that", async () => {
+  const world = createManualWorld();
+  let failures = 1;
+  const { asked, store } = createView(world, {
+    async wakeDue(limit, holder) {
+      const answer = await world.store.wakeDue(limit, holder);
+      if (answer.held.length === 0 || failures-- <= 0) return answer;
+      throw new PawlError("STORE_UNAVAILABLE", "The answer was lost.");
+    },
+  });
+  await world.worker({ workflows: [nap] }, { store }).start();
+  const run = await world.client.start(nap);
+  await world.advance("2h");
+  expect(await run.status()).toBe("completed");
+  const other = await world.client.start(nap);
+  asked.length = 0;
+  await world.advance("2h");
+  expect(asked.slice(-2)).toEqual(["hold due", "end"]);
+  expect(await other.status()).toBe("completed");
+});
+
+test("a worker of few slots takes what is due in the order of the queue", async () => {
+  const world = createManualWorld();
+  const { asked, store } = createView(world);
+  await world.worker({ workflows: [nap], concurrency: 1 }, { store }).start();
+  await world.client.start(nap);
+  await world.advance("2h");
+  expect(asked).toContain("wake due");
+  expect(asked).not.toContain("hold due");
+});
