@@ -33,7 +33,16 @@ function generateWakeDue(known: Knowledge): Parameters<Store["wakeDue"]> {
   const limit = dueLimit(known);
   if (snapshot.workers.length === 0 || dice.chance(0.4)) return [limit];
   const { workerId, lanes, leaseMs } = generateClaim(known, dice.pick(snapshot.workers).id);
-  return [limit, { workerId, lanes, ...(leaseMs !== undefined && { leaseMs }) }];
+  const sparesMs = dice.pick([undefined, 0, 1_000, 5_000]);
+  return [
+    limit,
+    {
+      workerId: dice.chance(0.2) ? null : workerId,
+      lanes,
+      ...(leaseMs !== undefined && { leaseMs }),
+      ...(sparesMs !== undefined && { sparesMs }),
+    },
+  ];
 }
 
 /** Rows that are due at the same instant have no order: either none of them is beyond the limit, or all are taken. */

@@ -1,5 +1,6 @@
 import { PawlError } from "../../packages/pawl/src/core/error.ts";
 import type { NewMessage } from "../../packages/pawl/src/store/message.ts";
+import type { RunFilter, RunRecord } from "../../packages/pawl/src/store/run-record.ts";
 import type { Store } from "../../packages/pawl/src/store/store.ts";
 import type { StoreHarness } from "../../packages/pawl/test/conformance/harness.ts";
 
@@ -33,8 +34,19 @@ export async function apply(harness: StoreHarness, operation: Operation): Promis
     return [];
   }
   const { store } = harness;
+  if (operation.kind === "listRuns")
+    return Promise.all(operation.calls.map(([filter]) => listAll(store, filter).then(plain, codeOf)));
   const call = store[operation.kind] as (...parameters: readonly unknown[]) => Promise<unknown>;
   return Promise.all(operation.calls.map((parameters) => call.apply(store, parameters).then(plain, codeOf)));
+}
+
+/** Page by page, as people read it: where a page ends is each store's own affair. */
+async function listAll(store: Store, filter: RunFilter): Promise<readonly RunRecord[]> {
+  const { runs, next } = await store.listRuns(filter);
+  if (runs.length > filter.limit) throw new Error(`A page has ${runs.length} runs.`);
+  if (next === null) return runs;
+  if (filter.before !== undefined && next >= filter.before) throw new Error("The same page comes again.");
+  return [...runs, ...(await listAll(store, { ...filter, before: next }))];
 }
 
 function codeOf(error: unknown): string {

@@ -43,7 +43,8 @@ export function isSkipping({ kind }: Operation): boolean {
 /** What claims or wakes passes over what others hold; only its own worker's row may keep one waiting that is to hold something. */
 export function mayWait(first: Operation, second: Operation): boolean {
   if (!["claimRuns", "wakeDue"].includes(second.kind)) return true;
-  if (second.kind === "wakeDue" && second.calls.every(([, holder]) => holder === undefined)) return false;
+  if (second.kind === "wakeDue" && second.calls.every(([, waker]) => (waker?.workerId ?? null) === null))
+    return false;
   return [
     "createHeld",
     "claimRuns",

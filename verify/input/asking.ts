@@ -21,7 +21,7 @@ export const askable: readonly string[] = [...asks.keys()];
 
 /** What the user's own function throws is the user's own. */
 const ofUser =
-  /^(?:step that returns|step\(name, …\)|transaction\(name, …\)|map\(name, items, …\)|scope\(name, …\)|race\()/;
+  /^(?:step that returns|ctx\.step\(\{ publish|step\(name, …\)|transaction\(name, …\)|map\(name, items, …\)|scope\(name, …\)|race\()/;
 
 const makers = new Map<string, () => unknown>();
 
