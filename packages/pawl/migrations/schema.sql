@@ -5463,8 +5463,8 @@ begin
 end
 $function$;
 
-create function pawl.wake_due_v1(p_shard smallint, p_limit integer, p_worker uuid, p_lease_ms integer, p_spares_ms integer, p_queues text[], p_workflows text[], p_versions integer[], p_crash_limits smallint[])
- RETURNS TABLE(run_id uuid, lane integer, ready_ms double precision, input text, notes text, epoch integer, last_seq integer, told boolean, created_ms double precision, more text, fired text, woken integer, has_more boolean, next_due_ms double precision)
+create function pawl.wake_due_v1(p_shard smallint, p_limit integer, p_worker uuid, p_lease_ms integer, p_most integer, p_spares_ms integer, p_queues text[], p_workflows text[], p_versions integer[], p_crash_limits smallint[])
+ RETURNS TABLE(run_id uuid, lane integer, ready_ms double precision, input text, notes text, epoch integer, last_seq integer, told boolean, created_ms double precision, more text, fired text, woken integer, has_more boolean, renewed boolean, next_due_ms double precision)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
  SET plan_cache_mode TO 'force_generic_plan'
@@ -5481,7 +5481,14 @@ declare
   v_holds boolean[];
   v_held uuid[];
   v_others uuid[];
-  v_seen integer := 0;
+  v_look integer;
+  v_places tid[];
+  v_are_held boolean[];
+  v_seen integer;
+  v_holdable integer;
+  v_has_more boolean := false;
+  v_renewed boolean := false;
+  v_missed boolean := false;
   v_spares interval := p_spares_ms * interval '1 millisecond';
   v_spared_due timestamptz;
   v_rooms "pawl".room[];
@@ -5491,47 +5498,57 @@ begin
    order by p.due_at limit 1;
 
   if v_next <= v_now then
-    -- Locked first: a message that was stored meanwhile is seen by the statements that follow.
     if p_queues is null then
       v_others := array(select p.run_id from "pawl".parked p
                          where p.shard = p_shard and p.due_at <= v_now
                          order by p.due_at
                          limit p_limit
                            for update skip locked);
-      v_seen := cardinality(v_others);
+      v_has_more := cardinality(v_others) = p_limit;
     else
       select array_agg(l.version || '/' || length(l.workflow) || '/' || l.workflow || l.queue order by l.lane),
              array_agg(l.crash_limit > 0 and not exists (
                select 1 from "pawl".queue q where q.name = l.queue and q.paused_at is not null offset 0) order by l.lane)
         into v_lanes, v_holds
         from unnest(p_queues, p_workflows, p_versions, p_crash_limits) with ordinality l (queue, workflow, version, crash_limit, lane);
-      if p_worker is null or not "pawl".keep_worker_v1(p_worker, v_now, p_lease_ms) then
-        v_holds := null;
-      end if;
-      -- What is spared is not locked: others must be able to take it.
-      with due as materialized (
-        select p.ctid as place, p.due_at, r.lane is null and p.due_at > v_now - v_spares as is_spared,
-               (v_holds[r.lane] and p.suspicion < 2 and (p.epoch = 0 and r.expires_at <= v_now) is not true) is true as is_held
-          from "pawl".parked p
-         cross join lateral (
-           select array_position(v_lanes, r.version || '/' || length(r.workflow) || '/' || r.workflow || r.queue) as lane,
-                  least(r.expires_at, r.deadline_at) as expires_at
-             from "pawl".run r
-            where r.shard = p_shard and r.id = p.run_id
-           offset 0) r
-         where p.shard = p_shard and p.due_at <= v_now
-         order by p.due_at
-         limit p_limit
-      )
-      select array_agg(t.run_id) filter (where d.is_held and t.run_id is not null),
-             array_agg(t.run_id) filter (where not d.is_held and t.run_id is not null),
-             count(*), min(d.due_at) filter (where d.is_spared)
-        into v_held, v_others, v_seen, v_spared_due
-        from due d
-        left join lateral (
-          select p.run_id from "pawl".parked p
-           where p.ctid = d.place and not d.is_spared
-             for update skip locked) t on true;
+      -- What is spared, or is more than the worker takes, is not locked: others must be able to take it. Where some of what was looked at
+      -- first is spared, the worker's own may be behind it.
+      v_look := case when p_worker is null then p_limit else least(p_most, p_limit) end;
+      loop
+        select array_agg(d.place) filter (where d.is_taken), array_agg(d.is_held) filter (where d.is_taken),
+               count(*), min(d.due_at) filter (where d.is_spared), count(*) filter (where d.is_held)
+          into v_places, v_are_held, v_seen, v_spared_due, v_holdable
+          from (select d.place, d.due_at, d.is_spared, d.is_held,
+                       not d.is_spared
+                         and (not d.is_held or count(*) filter (where d.is_held) over (rows unbounded preceding) <= p_most) as is_taken
+                  from (select p.ctid as place, p.due_at, r.lane is null and p.due_at > v_now - v_spares as is_spared,
+                               (p_worker is not null and v_holds[r.lane] and p.suspicion < 2
+                                 and (p.epoch = 0 and r.expires_at <= v_now) is not true) is true as is_held
+                          from "pawl".parked p
+                         cross join lateral (
+                           select array_position(v_lanes, r.version || '/' || length(r.workflow) || '/' || r.workflow || r.queue) as lane,
+                                  least(r.expires_at, r.deadline_at) as expires_at
+                             from "pawl".run r
+                            where r.shard = p_shard and r.id = p.run_id
+                           offset 0) r
+                         where p.shard = p_shard and p.due_at <= v_now
+                         order by p.due_at
+                         limit v_look) d) d;
+        exit when v_spared_due is null or v_seen < v_look or v_look = p_limit;
+        v_look := p_limit;
+      end loop;
+      v_has_more := v_seen = v_look or (v_holdable > p_most) is true;
+      v_renewed := v_holdable > 0 and "pawl".keep_worker_v1(p_worker, v_now, p_lease_ms);
+      -- Locked first: a message that was stored meanwhile is seen by the statements that follow.
+      select array_agg(t.run_id) filter (where u.is_held and v_renewed),
+             array_agg(t.run_id) filter (where not (u.is_held and v_renewed)),
+             count(*) < cardinality(v_places)
+        into v_held, v_others, v_missed
+        from unnest(v_places, v_are_held) u (place, is_held)
+       cross join lateral (
+         select p.run_id from "pawl".parked p
+          where p.ctid = u.place and p.due_at <= v_now
+            for update skip locked) t;
     end if;
 
     if v_held is not null then
@@ -5581,7 +5598,7 @@ begin
                     'parentId', w.parent_id, 'rootId', w.root_id, 'depth', w.depth,
                     'deadlineAt', floor(round(date_part('epoch', w.deadline_at) * 1e6) / 1e3), 'retry', w.retry,
                     'isRaw', w.raw, 'tags', w.tags, 'isInputLeftOut', w.left_out)::text end,
-             w.fired, null::integer, null::boolean, null::float8
+             w.fired, null::integer, null::boolean, null::boolean, null::float8
         from woken w;
     end if;
 
@@ -5597,12 +5614,12 @@ begin
       perform "pawl".put_ready_v1(p_shard, v_now, v_rooms);
     end if;
 
-    -- What others are taking is theirs.
+    -- What is due and still here is spared, or locked: by who takes it, who tells it something, or who dies before the commit.
     select p.due_at into v_next from "pawl".parked p
-     where p.shard = p_shard and p.due_at > case when v_seen < p_limit then v_now else '-infinity' end
+     where p.shard = p_shard and p.due_at > case when p_queues is null or v_has_more then '-infinity' else v_now end
      order by p.due_at limit 1;
-    if v_seen < p_limit then
-      v_next := least(v_next, v_spared_due + v_spares);
+    if not v_has_more then
+      v_next := least(v_next, v_spared_due + v_spares, case when v_missed then v_now + interval '50 milliseconds' end);
     end if;
   end if;
 
@@ -5610,7 +5627,8 @@ begin
   ready_ms := "pawl".server_v1();
   created_ms := floor(extract(epoch from v_now) * 1000);
   woken := coalesce(cardinality(v_held), 0) + coalesce(cardinality(v_others), 0);
-  has_more := v_seen = p_limit;
+  has_more := v_has_more;
+  renewed := v_renewed;
   next_due_ms := floor(extract(epoch from v_next) * 1000);
   return next;
 end

@@ -1,3 +1,4 @@
+import type { RunId } from "../core/ids.ts";
 import type { ClaimedRun, DueAnswer, Lane, Waker } from "../store/lease.ts";
 import { describeClaimed } from "./claim.ts";
 import { hasUnread } from "./inbox.ts";
@@ -9,31 +10,61 @@ import { keepWorker } from "./workers.ts";
 /** Makes parked runs whose time has come claimable, earliest first. What the waker's worker could claim now it holds at once. */
 export function wakeDue(state: State, limit: number, waker?: Waker): DueAnswer {
   const now = state.now();
-  const due = state.due.list(null, limit).filter(({ at }) => at <= now);
-  const holder = due.length > 0 && waker !== undefined && canHold(state, waker) ? waker.workerId : null;
+  const { due, left, lookedAt } = lookAtDue(state, limit, waker);
+  const most = waker?.most ?? limit;
+  const holdable = due.filter(({ isHoldable }) => isHoldable);
+  const holder = holdable.length > 0 && waker !== undefined && canHold(state, waker) ? waker.workerId : null;
+  const tooMany = new Set(holdable.slice(most));
   const held: ClaimedRun[] = [];
-  let spared = 0;
-  let sparedUntil: number | null = null;
-  for (const { runId, at } of due) {
-    const run = runOf(state, runId);
-    const { room } = run;
-    if (room?.kind !== "parked") continue;
-    const lane = waker?.lanes.find((each) => isOf(each, run));
-    const spares = waker === undefined || lane !== undefined ? 0 : (waker.sparesMs ?? 0);
-    if (at > now - spares) {
-      spared++;
-      sparedUntil = earliest(sparedUntil, at + spares);
-      continue;
-    }
-    if (holder !== null && lane !== undefined && mayHold(state, run, room, lane))
-      held.push(hold(state, run, room, lane, holder));
+  for (const each of due) {
+    const { run, room, lane, isHoldable } = each;
+    if (tooMany.has(each)) continue;
+    if (holder !== null && lane !== undefined && isHoldable) held.push(hold(state, run, room, lane, holder));
     else moveToReady(state, run, room, hasUnread(run));
   }
   held.sort((a, b) => compareMarks(a.mark, b.mark));
-  const hasMore = due.length === limit;
-  const next = state.due.list(null, spared + 1)[hasMore ? 0 : spared]?.at ?? null;
+  const hasMore = due.length + left.length === lookedAt || tooMany.size > 0;
+  const next = state.due.list(null, left.length + 1)[hasMore ? 0 : left.length]?.at ?? null;
+  const sparedUntil = left[0] === undefined ? null : left[0].at + (waker?.sparesMs ?? 0);
   const nextDueAt = hasMore ? next : earliest(sparedUntil, next);
-  return { woken: due.length - spared, held, hasMore, nextDueAt, now };
+  return { woken: due.length - tooMany.size, held, hasMore, isRenewed: holder !== null, nextDueAt, now };
+}
+
+interface DueRun {
+  readonly run: Run;
+  readonly room: ParkedRoom;
+  readonly at: number;
+  readonly lane: Lane | undefined;
+  readonly isHoldable: boolean;
+}
+
+/** What is due: of so many looked at, and apart from those that are left to others. Behind these may be the waker's own. */
+function lookAtDue(
+  state: State,
+  limit: number,
+  waker: Waker | undefined,
+): { readonly due: readonly DueRun[]; readonly left: readonly DueRun[]; readonly lookedAt: number } {
+  const first = waker === undefined || waker.workerId === null ? limit : Math.min(waker.most ?? limit, limit);
+  for (let lookedAt = first; ; lookedAt = limit) {
+    const all = state.due
+      .list(null, lookedAt)
+      .flatMap(({ runId, at }) => describeDue(state, runId, at, waker));
+    const left = all.filter(
+      ({ lane, at }) => waker !== undefined && lane === undefined && at > state.now() - (waker.sparesMs ?? 0),
+    );
+    if (left.length > 0 && all.length === lookedAt && lookedAt < limit) continue;
+    return { due: all.filter((each) => !left.includes(each)), left, lookedAt };
+  }
+}
+
+function describeDue(state: State, runId: RunId, at: number, waker: Waker | undefined): readonly DueRun[] {
+  const run = runOf(state, runId);
+  const { room } = run;
+  if (at > state.now() || room?.kind !== "parked") return [];
+  const lane = waker?.lanes.find((each) => isOf(each, run));
+  const isHoldable =
+    waker !== undefined && waker.workerId !== null && lane !== undefined && mayHold(state, run, room, lane);
+  return [{ run, room, at, lane, isHoldable }];
 }
 
 function isOf(lane: Lane, run: Run): boolean {

@@ -244,7 +244,7 @@ class RunHolding implements Holding {
   async park(terms: ParkTerms): Promise<{ answer: ParkAnswer; events: readonly RunEvent[] | null }> {
     const look = this.#nextLook();
     const send = (store: Store, recording: Recording): Promise<ParkAnswer> =>
-      // A patch that waits would come behind the timer that fires, and replay would not find it.
+      // Were this holder to die before it has written down the patch that waits, the next would find a timer that has fired before it.
       store.park({
         ...recording,
         ...terms,

@@ -129,6 +129,8 @@ export interface CreateHeldAnswer extends CreateAnswer {
 export interface Waker extends Pick<ClaimRequest, "leaseMs" | "lanes"> {
   /** Holds at once what it could claim. Null: nobody does. */
   readonly workerId: string | null;
+  /** Holds no more than so many, and leaves the others of its lanes for later. Default: as many as are woken. */
+  readonly most?: number;
   /** It leaves what is of none of its lanes to those who can hold it, until that has been due for so long. Default: 0. */
   readonly sparesMs?: number;
 }
@@ -138,8 +140,10 @@ export interface DueAnswer {
   readonly woken: number;
   /** Those of them that the worker holds now. */
   readonly held: readonly ClaimedRun[];
-  /** It has looked at as many as it was to: more may be due. */
+  /** More may be due than it has looked at, or taken. */
   readonly hasMore: boolean;
+  /** The worker's lease has begun anew, as with a claim. */
+  readonly isRenewed: boolean;
   /** When there is more to wake, as far as it knows. */
   readonly nextDueAt: number | null;
   /** Database time, ms. */

@@ -28,12 +28,12 @@ export interface ClaimLoopParts extends LoopSeams {
   readonly expired: (workerId: string) => void;
   /** The worker may hold something now. */
   readonly awake: () => void;
-  /** It has taken all there was, and could take more. */
+  /** It has taken all that was claimable, or has got done most of what was due, and could take more. */
   readonly hungry: () => void;
 }
 
 export interface ClaimLoop extends Pick<Loop, "start" | "stop" | "turned"> {
-  /** Wakes some of what is due, `most` at most, and takes what of it this worker may take: as many as it has slots for, then. */
+  /** Wakes what is due, of as many as `most` that are looked at; where it has room it takes at once what it can of its own, and no more of it. */
   wakeDue(most: number): Promise<DueAnswer>;
   /** A notification says that work may be there. */
   hint(): void;
@@ -53,7 +53,7 @@ export interface ClaimLoop extends Pick<Loop, "start" | "stop" | "turned"> {
 
 /** One claim takes no more than this, however many slots are free: its answer carries the runs' inputs. */
 const mostPerClaim = 350;
-/** Of what is due it takes less at a time: nobody is in a hurry for it, and others want the database, too. */
+/** Of what is due it takes less at a time: where many are due at once, others want the database, too. */
 const mostDuePerClaim = 150;
 /** With work waiting, a claim waits until a quarter of the slots is free, but never longer than this. */
 const longestBatchingMs = 5;
@@ -90,8 +90,9 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
   let fullLookAt = Number.POSITIVE_INFINITY;
   /** The last claim of what is due has failed. */
   let hasFailedDue = false;
-  /** It has claimed as much of what is due as it asked for. */
-  let isMoreDue = false;
+  /** More is due than it has taken: how many slots were free then. */
+  let freeForMore: number | null = null;
+  let hasStopped = false;
   /** Settles when the claim in flight is over; null: none is. */
   let inFlight: Promise<unknown> | null = null;
 
@@ -191,30 +192,44 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
   };
 
   const wakeDue = async (most: number): Promise<DueAnswer> => {
-    const limit = Math.min(room(aheadLimit()), mostDuePerClaim, most);
-    const isTaker = limit > 0 && !hasFailedDue && mayTake() && registration.isAlive(registration.workerId);
-    if (!isTaker) {
-      const answer = await store.wakeDue(most, { workerId: null, leaseMs, lanes: parts.lanes, sparesMs });
-      hasFailedDue = false;
-      return answer;
-    }
+    if (!mayTakeDue()) return wakeForAll(most);
+    const freeThen = slots.free();
     const { workerId } = registration;
     const sentAt = clock.now();
-    const answer = await takeDue(limit, workerId, sentAt);
-    if (answer.held.length > 0) {
-      foundAt = clock.now();
+    const answer = await takeDue(most, Math.min(room(aheadLimit()), mostDuePerClaim), workerId, sentAt);
+    if (answer.isRenewed) {
       parts.awake();
       registration.claimed(workerId, sentAt);
     }
+    if (answer.held.length > 0) foundAt = clock.now();
     for (const run of answer.held) parts.execute(run, workerId);
     registration.claimsKnownTo = answer.now;
-    isMoreDue = answer.hasMore && answer.held.length > 0;
+    freeForMore = answer.hasMore && answer.held.length > 0 ? freeThen : null;
     return answer;
   };
 
-  const takeDue = async (limit: number, workerId: string, sentAt: number): Promise<DueAnswer> => {
+  /** Where it has little room, others are to take what is due. */
+  const mayTakeDue = (): boolean =>
+    !hasStopped &&
+    !hasFailedDue &&
+    4 * slots.free() >= concurrency &&
+    mayTake() &&
+    registration.isAlive(registration.workerId);
+
+  const wakeForAll = async (most: number): Promise<DueAnswer> => {
+    const answer = await store.wakeDue(most, { workerId: null, leaseMs, lanes: parts.lanes, sparesMs });
+    hasFailedDue = false;
+    return answer;
+  };
+
+  const takeDue = async (
+    limit: number,
+    most: number,
+    workerId: string,
+    sentAt: number,
+  ): Promise<DueAnswer> => {
     try {
-      const answer = await store.wakeDue(limit, { workerId, leaseMs, lanes: parts.lanes, sparesMs });
+      const answer = await store.wakeDue(limit, { workerId, leaseMs, lanes: parts.lanes, most, sparesMs });
       parts.probe("claim.answered");
       assertStill(workerId);
       return answer;
@@ -232,10 +247,10 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
     clock.now() < pollAt &&
     suspects.next(slots).kind === "ordinary";
 
-  /** Where more is due, it is asked for once most of what was claimed is done. */
+  /** Where more is due, it is asked for once most of what was taken is done. */
   const noticeRoom = (): void => {
-    if (!isMoreDue || 4 * slots.free() < 3 * concurrency || slots.waiting() > 0) return;
-    isMoreDue = false;
+    if (freeForMore === null || slots.waiting() > 0 || 4 * slots.free() < 3 * freeForMore) return;
+    freeForMore = null;
     parts.hungry();
   };
 
@@ -265,7 +280,10 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
 
   return {
     start: () => loop.start(),
-    stop: () => loop.stop(),
+    stop() {
+      hasStopped = true;
+      return loop.stop();
+    },
     turned() {
       marks.forget();
       isHinted = true;
@@ -294,6 +312,6 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
     },
     isFed: () => clock.now() - foundAt < fedForMs,
     mayTake,
-    wakeDue: (most) => inTurn(() => wakeDue(most)),
+    wakeDue: (most) => (mayTakeDue() ? inTurn(() => wakeDue(most)) : wakeForAll(most)),
   };
 }

@@ -29,7 +29,7 @@ const restTimes = 3;
 /** What is due is for others, it seems, who wake it as they can take it. */
 const restTimesUnfed = 20;
 /** What it has taken itself it gets done, and then rests for this part of the time that took. */
-const restPart = 0.3;
+const restPart = 0.15;
 /** However slow the database is, or this process. */
 const longestRestMs = 250;
 
@@ -58,7 +58,7 @@ export function createDueTimer(parts: DueTimerParts): DueTimer {
     knownAt = Number.POSITIVE_INFINITY;
     const rest = parts.isFed() ? restTimes : restTimesUnfed;
     restsSince = hasMore ? sentAt : null;
-    if (!hasMore) isHurried = false;
+    if (!hasMore || woken === 0) isHurried = false;
     // It asks for more when it has got done what it took, and need not hurry where all was for others.
     const isPatient = held.length > 0 || woken === 0;
     const restMs = isPatient ? longestRestMs : rest * (clock.now() - sentAt);

@@ -21,12 +21,20 @@ export function describeWakingDue(test: StoreTest): void {
       await world.clock.advance(999);
       const now = await world.now();
       const early = await world.expectUnchanged(() => world.store.wakeDue(10));
-      expect(early).toEqual({ woken: 0, held: [], hasMore: false, nextDueAt: now + 1, now });
+      expect(early).toEqual({
+        woken: 0,
+        held: [],
+        hasMore: false,
+        isRenewed: false,
+        nextDueAt: now + 1,
+        now,
+      });
       await world.clock.advance(1);
       expect(await world.store.wakeDue(10)).toEqual({
         woken: 1,
         held: [],
         hasMore: false,
+        isRenewed: false,
         nextDueAt: null,
         now: now + 1,
       });
@@ -139,6 +147,7 @@ function describeWakingHeld(test: StoreTest): void {
           },
         ],
         hasMore: false,
+        isRenewed: true,
         nextDueAt: null,
         now,
       });
@@ -307,13 +316,39 @@ function describeWakingHeld(test: StoreTest): void {
       expect(await world.store.wakeDue(2, waker)).toMatchObject({
         woken: 0,
         hasMore: true,
+        isRenewed: false,
         nextDueAt: now + 10,
       });
       expect(await world.store.wakeDue(3, waker)).toMatchObject({
         woken: 1,
         held: [{ runId: own }],
         hasMore: true,
+        isRenewed: true,
       });
+    });
+
+    test("it holds no more than it is to, and looks further than that where it spares others", async ({
+      world,
+    }) => {
+      const now = await world.now();
+      for (const at of [10, 11]) await world.start({ startAt: now + at, queue: "other" });
+      const own = await world.start({ startAt: now + 12 });
+      const more = await world.start({ startAt: now + 13 });
+      await world.clock.advance(20);
+      const waker = { ...(await holderIn(world)), most: 1, sparesMs: 1_000 };
+      const first = await world.store.wakeDue(10, waker);
+      expect(first).toMatchObject({ woken: 1, held: [{ runId: own }], hasMore: true, nextDueAt: now + 10 });
+      expect(await world.placeOf(more)).toMatchObject({ room: "parked" });
+      const second = await world.store.wakeDue(10, waker);
+      expect(second).toMatchObject({ held: [{ runId: more }], hasMore: false, nextDueAt: now + 1_010 });
+    });
+
+    test("what is left to others leaves a worker's lease as it was", async ({ world }) => {
+      await world.start({ startAt: (await world.now()) + 10, queue: "other" });
+      await world.clock.advance(5_000);
+      const waker = { ...(await holderIn(world)), leaseMs: 60_000, sparesMs: 10_000 };
+      const answer = await world.expectUnchanged(() => world.store.wakeDue(10, waker));
+      expect(answer).toMatchObject({ woken: 0, isRenewed: false });
     });
 
     test.for(["a paused queue", "a crash limit of 0", "a worker that has ended", "a worker nobody knows"])(

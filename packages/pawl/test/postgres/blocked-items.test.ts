@@ -174,6 +174,26 @@ describe("a run whose row somebody else has locked", () => {
   });
 });
 
+describe("a parked run that is due, and locked", () => {
+  test("is asked for again soon, since who has locked it may not take it", async () => {
+    const lanes = [{ queue: "due", workflow: "due", version: 1, crashLimit: 3, after: null }];
+    const waker = { workerId: null, lanes, sparesMs: 1_000 };
+    const startAt = Date.now() + 200;
+    const run = newRun({ queue: "due", workflow: "due", startAt });
+    await store.createRuns([run]);
+    await pause(250);
+    await whileHeld("select 1 from pawl.parked where run_id = $1 for update", [run.id], async () => {
+      const { woken, hasMore, nextDueAt, now } = await store.wakeDue(500, waker);
+      expect({ woken, hasMore, nextInMs: nextDueAt! - now }).toEqual({
+        woken: 0,
+        hasMore: false,
+        nextInMs: 50,
+      });
+    });
+    expect(await store.wakeDue(500, waker)).toMatchObject({ woken: 1, nextDueAt: null });
+  });
+});
+
 describe("an item that the database refuses", () => {
   test("fails alone: what is no JSON", async () => {
     const leases = await hold(50);

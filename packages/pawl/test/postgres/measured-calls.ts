@@ -453,6 +453,14 @@ export const measuredCalls = {
     await parked(store, newRuns(count), { dueAt: 1_790_000_000_000, reason: "retry", attemptFailed: true });
     return { transition: wakeDue, values: wakeDueValues(0, count) };
   },
+  "wake due, held": async (store, count) => {
+    const runs = newRuns(count);
+    const leases = await parked(store, runs, { dueAt: 1_790_000_000_000, fires: "sleep:sleep#1" });
+    const { workerId } = leases[0]!;
+    const lane = { queue: "default", workflow: runs[0]!.workflow, version: 1, after: null, crashLimit: 3 };
+    const waker = { workerId, lanes: [lane], most: count, sparesMs: 1_000 };
+    return { transition: wakeDue, values: wakeDueValues(0, 500, waker) };
+  },
   "wake due when nothing is": async () => ({ transition: wakeDue, values: wakeDueValues(0, 100) }),
   heartbeat: async (store, count) => {
     const leases = await held(store, newRuns(count));

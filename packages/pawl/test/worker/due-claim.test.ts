@@ -183,3 +183,94 @@ test("a worker of few slots takes what is due in the order of the queue", async 
   expect(asked).toContain("wake due");
   expect(asked).not.toContain("hold due");
 });
+
+const other = workflow({ name: "other", version: 1 }, async () => 1);
+const busy = workflow({ name: "busy", version: 1 }, async (ctx) =>
+  ctx.step("wait", () => new Promise<void>(() => {})),
+);
+
+/** A worker that has one free slot of ten. */
+async function createNearlyFull(world: ManualWorld): Promise<void> {
+  await world.worker({ workflows: [nap, busy], concurrency: 10 }).start();
+  await world.client.startMany(
+    busy,
+    Array.from({ length: 9 }, () => ({})),
+  );
+  await world.advance("10m");
+}
+
+test("a worker with little room gets done what is due as fast as it can", async () => {
+  const world = createManualWorld();
+  await createNearlyFull(world);
+  const runs = await Promise.all(Array.from({ length: 100 }, () => world.client.start(nap)));
+  await world.advance("1h");
+  await world.advance("1s");
+  const statuses = await Promise.all(runs.map((run) => run.status()));
+  expect(new Set(statuses)).toEqual(new Set(["completed"]));
+});
+
+test("a worker with some room asks for more when it has got done what it took", async () => {
+  const world = createManualWorld();
+  await world.worker({ workflows: [nap, busy], concurrency: 20 }).start();
+  await world.client.startMany(
+    busy,
+    Array.from({ length: 12 }, () => ({})),
+  );
+  await world.advance("10m");
+  const runs = await Promise.all(Array.from({ length: 100 }, () => world.client.start(nap)));
+  await world.advance("1h");
+  await world.advance("1s");
+  const statuses = await Promise.all(runs.map((run) => run.status()));
+  expect(new Set(statuses)).toEqual(new Set(["completed"]));
+});
+
+test("what nobody takes does not keep back what is due behind it", async () => {
+  const world = createManualWorld();
+  await createNearlyFull(world);
+  await world.client.startMany(
+    other,
+    Array.from({ length: 60 }, () => ({ delay: "1h" as const })),
+  );
+  const run = await world.client.start(nap);
+  await world.advance("1h");
+  await world.advance("300ms");
+  expect(await run.status()).toBe("completed");
+});
+
+test("a worker that rests lives on, whatever is due for others", async () => {
+  const world = createManualWorld();
+  await world.worker({ workflows: [nap] }).start();
+  await world.client.startMany(
+    other,
+    [10, 12, 17, 22].map((minutes) => ({ delay: `${minutes}m` as const })),
+  );
+  await world.advance("40m");
+  expect(world.lines.filter(({ level }) => level === "warn")).toEqual([]);
+});
+
+test("who waits until nothing is due does not wait for what is due for others", async () => {
+  const world = createManualWorld();
+  await world.client.startMany(
+    other,
+    Array.from({ length: 600 }, () => ({ delay: "10m" as const })),
+  );
+  await world.advance("10m");
+  const idle = world.worker({ workflows: [nap], concurrency: 10 }).runUntilIdle();
+  await world.advance("1s");
+  expect(await idle).toMatchObject({ isIdle: true });
+});
+
+test("a worker that is being stopped takes nothing that is due", async () => {
+  const world = createManualWorld();
+  const { asked, store } = createView(world);
+  const worker = world.worker({ workflows: [nap, busy] }, { store });
+  await worker.start();
+  await world.client.start(nap);
+  await world.client.start(busy);
+  await world.advance("59m");
+  asked.length = 0;
+  const stopped = worker.stop({ timeout: "2h" });
+  await world.advance("2h");
+  await stopped;
+  expect(asked).not.toContain("hold due");
+});

@@ -8,7 +8,7 @@ test("what is known to be due stays known while a look is under way", async () =
   const answers: (() => void)[] = [];
   const wakeDue: DueTimerParts["wakeDue"] = async () => {
     await new Promise<void>((resolve) => answers.push(resolve));
-    return { woken: 0, held: [], hasMore: false, nextDueAt: dueAt, now: world.clock.now() };
+    return { woken: 0, held: [], hasMore: false, isRenewed: false, nextDueAt: dueAt, now: world.clock.now() };
   };
   const timer = createDueTimer({
     ...world.seams(),
@@ -36,7 +36,7 @@ function createStorm(tookMs: number, isFed: boolean) {
   const wakeDue: DueTimerParts["wakeDue"] = async (limit) => {
     looks += 1;
     await new Promise<void>((resolve) => void world.seams().timers.after(tookMs, resolve));
-    return { woken: limit, held: [], hasMore: true, nextDueAt: 0, now: world.clock.now() };
+    return { woken: limit, held: [], hasMore: true, isRenewed: false, nextDueAt: 0, now: world.clock.now() };
   };
   const timer = createDueTimer({
     ...world.seams(),
@@ -74,7 +74,7 @@ test("a worker that has got done what it took rests for a part of the time that 
   expect(looks()).toBe(1);
   await world.advance(10);
   timer.hungry();
-  await world.advance(2);
+  await world.advance(1);
   expect(looks()).toBe(1);
   await world.advance(1);
   expect(looks()).toBe(2);
@@ -91,7 +91,7 @@ test("a worker for which nothing is due, of as many as it looks at, does not hur
   let looks = 0;
   const wakeDue: DueTimerParts["wakeDue"] = async () => {
     looks += 1;
-    return { woken: 0, held: [], hasMore: true, nextDueAt: 0, now: world.clock.now() };
+    return { woken: 0, held: [], hasMore: true, isRenewed: false, nextDueAt: 0, now: world.clock.now() };
   };
   const timer = createDueTimer({
     ...world.seams(),
@@ -115,7 +115,7 @@ test("a worker that could take more looks no sooner where all that is due was wo
   const wakeDue: DueTimerParts["wakeDue"] = async () => {
     looks += 1;
     const now = world.clock.now();
-    return { woken: 3, held: [], hasMore: false, nextDueAt: now + 1_000, now };
+    return { woken: 3, held: [], hasMore: false, isRenewed: false, nextDueAt: now + 1_000, now };
   };
   const timer = createDueTimer({
     ...world.seams(),

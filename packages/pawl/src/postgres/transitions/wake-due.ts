@@ -7,8 +7,9 @@ import { decodeClaim, type ClaimedRow } from "./claim-runs.ts";
 /** See migrations/0005_tell.sql. */
 export const wakeDue = transition(
   "wake_due",
-  `select run_id, lane, ready_ms, input, notes, epoch, last_seq, told, created_ms, more, fired, woken, has_more, next_due_ms
-     from {schema}.wake_due_v1($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+  `select run_id, lane, ready_ms, input, notes, epoch, last_seq, told, created_ms, more, fired, woken, has_more, renewed,
+          next_due_ms
+     from {schema}.wake_due_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
 );
 
 /** The last one says what was woken, and is about no run. */
@@ -16,17 +17,19 @@ interface WokenRow extends ClaimedRow {
   readonly fired: string | null;
   readonly woken: number | null;
   readonly has_more: boolean | null;
+  readonly renewed: boolean | null;
   readonly next_due_ms: number | null;
 }
 
 export function wakeDueValues(shard: number, limit: number, waker?: Waker): readonly unknown[] {
-  if (waker === undefined) return [shard, limit, null, null, null, null, null, null, null];
-  const { workerId, leaseMs, lanes, sparesMs = 0 } = waker;
+  if (waker === undefined) return [shard, limit, null, null, null, null, null, null, null, null];
+  const { workerId, leaseMs, lanes, most = limit, sparesMs = 0 } = waker;
   return [
     shard,
     limit,
     workerId,
     leaseMs ?? null,
+    most,
     sparesMs,
     column(lanes, (lane) => lane.queue),
     column(lanes, (lane) => lane.workflow),
@@ -46,8 +49,14 @@ export function decodeWoken(waker: Waker | undefined, rows: readonly WokenRow[])
           const name = fired.get(run.runId);
           return name === undefined ? run : { ...run, fired: timerFired(run, name) };
         });
-  const hasMore = about?.has_more === true;
-  return { woken: about?.woken ?? 0, held, hasMore, nextDueAt: about?.next_due_ms ?? null, now };
+  return {
+    woken: about?.woken ?? 0,
+    held,
+    hasMore: about?.has_more === true,
+    isRenewed: about?.renewed === true,
+    nextDueAt: about?.next_due_ms ?? null,
+    now,
+  };
 }
 
 /** As `loadHistory` reads it back. */
