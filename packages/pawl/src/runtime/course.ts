@@ -371,6 +371,8 @@ export class Course implements CodeHost {
   #deliver(event: RunEvent): null | Promise<Outcome> {
     const { payloads, claimed } = this.#parts;
     this.#delivery.take();
+    // Nobody's code has been given that yet.
+    if (event.seq === claimed.fired?.seq) this.#isReplaying = false;
     this.#code.given(event);
     this.#movesAtDelivery = this.#moves;
     if (event.kind === "cancel_requested" || event.kind === "undo_began") this.#cancel(event);
