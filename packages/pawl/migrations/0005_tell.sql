@@ -163,7 +163,7 @@ $$;
 -- claim_runs answers; without it, or where it has ended, nobody holds any. Where nothing but a timer can happen to such a run, that has
 -- fired by this: fired names it, and the fact is appended. All others become claimable, suspects and what has expired among them.
 -- The last row answered is a footer, as that of claim_runs. woken: how many have left their room. has_more: more may be due than it looked
--- at, or took. renewed: the worker's lease has begun anew. next_due_ms: when there is more to wake, as far as it knows.
+-- at, or took; not where others were taking all of it. renewed: the worker's lease has begun anew. next_due_ms: when there is more to wake, as far as it knows.
 -- Locks: the worker's row as keep_worker does, then parked rows, skipping those that others hold. Index: parked_due, parked_pkey, run_pkey.
 create function {schema}.wake_due_v1(
   p_shard smallint, p_limit integer, p_worker uuid, p_lease_ms integer, p_most integer, p_spares_ms integer,
@@ -194,6 +194,7 @@ declare
   v_holdable integer;
   v_has_more boolean := false;
   v_renewed boolean := false;
+  v_wanted integer;
   v_missed boolean := false;
   v_spares interval := p_spares_ms * interval '1 millisecond';
   v_spared_due timestamptz;
@@ -217,47 +218,60 @@ begin
                select 1 from {schema}.queue q where q.name = l.queue and q.paused_at is not null offset 0) order by l.lane)
         into v_lanes, v_holds
         from unnest(p_queues, p_workflows, p_versions, p_crash_limits) with ordinality l (queue, workflow, version, crash_limit, lane);
-      -- What is spared, or is more than the worker takes, is not locked: others must be able to take it. Where some of what was looked at
-      -- first is spared, the worker's own may be behind it.
+      -- What is spared, or is more than the worker takes, is not locked: others must be able to take it. Where the worker gets none of what
+      -- was looked at first, its own may be behind what is spared, or what a peer is taking.
       v_look := case when p_worker is null then p_limit else least(p_most, p_limit) end;
       loop
-        select array_agg(d.place) filter (where d.is_taken), array_agg(d.is_held) filter (where d.is_taken),
+        select array_agg(d.place) filter (where not d.is_spared), array_agg(d.is_held) filter (where not d.is_spared),
                count(*), min(d.due_at) filter (where d.is_spared), count(*) filter (where d.is_held)
           into v_places, v_are_held, v_seen, v_spared_due, v_holdable
-          from (select d.place, d.due_at, d.is_spared, d.is_held,
-                       not d.is_spared
-                         and (not d.is_held or count(*) filter (where d.is_held) over (rows unbounded preceding) <= p_most) as is_taken
-                  from (select p.ctid as place, p.due_at, r.lane is null and p.due_at > v_now - v_spares as is_spared,
-                               (p_worker is not null and v_holds[r.lane] and p.suspicion < 2
-                                 and (p.epoch = 0 and r.expires_at <= v_now) is not true) is true as is_held
-                          from {schema}.parked p
-                         cross join lateral (
-                           select array_position(v_lanes, r.version || '/' || length(r.workflow) || '/' || r.workflow || r.queue) as lane,
-                                  least(r.expires_at, r.deadline_at) as expires_at
-                             from {schema}.run r
-                            where r.shard = p_shard and r.id = p.run_id
-                           offset 0) r
-                         where p.shard = p_shard and p.due_at <= v_now
-                         order by p.due_at
-                         limit v_look) d) d;
-        exit when v_spared_due is null or v_seen < v_look or v_look = p_limit;
+          from (select p.ctid as place, p.due_at, r.lane is null and p.due_at > v_now - v_spares as is_spared,
+                       (p_worker is not null and v_holds[r.lane] and p.suspicion < 2
+                         and (p.epoch = 0 and r.expires_at <= v_now) is not true) is true as is_held
+                  from {schema}.parked p
+                 cross join lateral (
+                   select array_position(v_lanes, r.version || '/' || length(r.workflow) || '/' || r.workflow || r.queue) as lane,
+                          least(r.expires_at, r.deadline_at) as expires_at
+                     from {schema}.run r
+                    where r.shard = p_shard and r.id = p.run_id
+                   offset 0) r
+                 where p.shard = p_shard and p.due_at <= v_now
+                 order by p.due_at
+                 limit v_look) d;
+        v_renewed := v_renewed or (v_holdable > 0 and {schema}.keep_worker_v1(p_worker, v_now, p_lease_ms)) is true;
+        if v_renewed then
+          -- Locked first: a message that was stored meanwhile is seen by the statements that follow.
+          v_held := array(
+            select t.run_id
+              from unnest(v_places, v_are_held) u (place, is_held)
+             cross join lateral (
+               select p.run_id from {schema}.parked p
+                where p.ctid = u.place and p.due_at <= v_now
+                  for update skip locked) t
+             where u.is_held
+             limit p_most);
+        end if;
+        exit when v_held <> '{}' or v_seen < v_look or v_look = p_limit;
         v_look := p_limit;
       end loop;
-      v_has_more := v_seen = v_look or (v_holdable > p_most) is true;
-      v_renewed := v_holdable > 0 and {schema}.keep_worker_v1(p_worker, v_now, p_lease_ms);
-      -- Locked first: a message that was stored meanwhile is seen by the statements that follow.
-      select array_agg(t.run_id) filter (where u.is_held and v_renewed),
-             array_agg(t.run_id) filter (where not (u.is_held and v_renewed)),
-             count(*) < cardinality(v_places)
-        into v_held, v_others, v_missed
-        from unnest(v_places, v_are_held) u (place, is_held)
-       cross join lateral (
-         select p.run_id from {schema}.parked p
-          where p.ctid = u.place and p.due_at <= v_now
-            for update skip locked) t;
+      v_others := array(
+        select t.run_id
+          from unnest(v_places, v_are_held) u (place, is_held)
+         cross join lateral (
+           select p.run_id from {schema}.parked p
+            where p.ctid = u.place and p.due_at <= v_now
+              for update skip locked) t
+         where not (u.is_held and v_renewed));
+
+      v_wanted := coalesce(cardinality(v_places), 0) - case when v_renewed then greatest(v_holdable - p_most, 0) else 0 end;
+      v_missed := coalesce(cardinality(v_held), 0) + cardinality(v_others) < v_wanted;
+      v_has_more := v_seen = v_look or (v_renewed and v_holdable > p_most);
+      if v_missed and coalesce(cardinality(v_held), 0) + cardinality(v_others) = 0 then
+        v_has_more := false;
+      end if;
     end if;
 
-    if v_held is not null then
+    if v_held <> '{}' then
       return query
       with gone as (
         delete from {schema}.parked p

@@ -10,24 +10,27 @@ import { keepWorker } from "./workers.ts";
 /** Makes parked runs whose time has come claimable, earliest first. What the waker's worker could claim now it holds at once. */
 export function wakeDue(state: State, limit: number, waker?: Waker): DueAnswer {
   const now = state.now();
-  const { due, left, lookedAt } = lookAtDue(state, limit, waker);
+  const { due, spared, lookedAt, holder } = lookAtDue(state, limit, waker);
   const most = waker?.most ?? limit;
-  const holdable = due.filter(({ isHoldable }) => isHoldable);
-  const holder = holdable.length > 0 && waker !== undefined && canHold(state, waker) ? waker.workerId : null;
-  const tooMany = new Set(holdable.slice(most));
   const held: ClaimedRun[] = [];
-  for (const each of due) {
-    const { run, room, lane, isHoldable } = each;
-    if (tooMany.has(each)) continue;
-    if (holder !== null && lane !== undefined && isHoldable) held.push(hold(state, run, room, lane, holder));
+  let woken = 0;
+  let tooMany = 0;
+  for (const { run, room, lane } of due) {
+    const isHeld = holder !== null && lane !== undefined && mayHold(state, run, room, lane);
+    if (isHeld && held.length === most) {
+      tooMany++;
+      continue;
+    }
+    woken++;
+    if (isHeld) held.push(hold(state, run, room, lane, holder));
     else moveToReady(state, run, room, hasUnread(run));
   }
   held.sort((a, b) => compareMarks(a.mark, b.mark));
-  const hasMore = due.length + left.length === lookedAt || tooMany.size > 0;
-  const next = state.due.list(null, left.length + 1)[hasMore ? 0 : left.length]?.at ?? null;
-  const sparedUntil = left[0] === undefined ? null : left[0].at + (waker?.sparesMs ?? 0);
+  const hasMore = due.length + spared.length === lookedAt || tooMany > 0;
+  const next = state.due.list(null, spared.length + 1)[hasMore ? 0 : spared.length]?.at ?? null;
+  const sparedUntil = spared[0] === undefined ? null : spared[0].at + (waker?.sparesMs ?? 0);
   const nextDueAt = hasMore ? next : earliest(sparedUntil, next);
-  return { woken: due.length - tooMany.size, held, hasMore, isRenewed: holder !== null, nextDueAt, now };
+  return { woken, held, hasMore, isRenewed: holder !== null, nextDueAt, now };
 }
 
 interface DueRun {
@@ -35,25 +38,34 @@ interface DueRun {
   readonly room: ParkedRoom;
   readonly at: number;
   readonly lane: Lane | undefined;
-  readonly isHoldable: boolean;
 }
 
-/** What is due: of so many looked at, and apart from those that are left to others. Behind these may be the waker's own. */
-function lookAtDue(
-  state: State,
-  limit: number,
-  waker: Waker | undefined,
-): { readonly due: readonly DueRun[]; readonly left: readonly DueRun[]; readonly lookedAt: number } {
+interface DueRuns {
+  readonly due: readonly DueRun[];
+  /** Left to others. */
+  readonly spared: readonly DueRun[];
+  readonly lookedAt: number;
+  /** Who can hold some of them. */
+  readonly holder: string | null;
+}
+
+/** Where the worker gets none of what is looked at first, its own may be behind that. */
+function lookAtDue(state: State, limit: number, waker: Waker | undefined): DueRuns {
+  const now = state.now();
+  const isSpared = ({ lane, at }: DueRun): boolean =>
+    waker !== undefined && lane === undefined && at > now - (waker.sparesMs ?? 0);
   const first = waker === undefined || waker.workerId === null ? limit : Math.min(waker.most ?? limit, limit);
   for (let lookedAt = first; ; lookedAt = limit) {
     const all = state.due
       .list(null, lookedAt)
       .flatMap(({ runId, at }) => describeDue(state, runId, at, waker));
-    const left = all.filter(
-      ({ lane, at }) => waker !== undefined && lane === undefined && at > state.now() - (waker.sparesMs ?? 0),
+    const hasHoldable = all.some(
+      ({ run, room, lane }) => lane !== undefined && mayHold(state, run, room, lane),
     );
-    if (left.length > 0 && all.length === lookedAt && lookedAt < limit) continue;
-    return { due: all.filter((each) => !left.includes(each)), left, lookedAt };
+    const holder = hasHoldable && waker !== undefined && canHold(state, waker) ? waker.workerId : null;
+    if (holder === null && all.length === lookedAt && lookedAt < limit) continue;
+    const spared = all.filter(isSpared);
+    return { due: all.filter((each) => !isSpared(each)), spared, lookedAt, holder };
   }
 }
 
@@ -61,10 +73,7 @@ function describeDue(state: State, runId: RunId, at: number, waker: Waker | unde
   const run = runOf(state, runId);
   const { room } = run;
   if (at > state.now() || room?.kind !== "parked") return [];
-  const lane = waker?.lanes.find((each) => isOf(each, run));
-  const isHoldable =
-    waker !== undefined && waker.workerId !== null && lane !== undefined && mayHold(state, run, room, lane);
-  return [{ run, room, at, lane, isHoldable }];
+  return [{ run, room, at, lane: waker?.lanes.find((each) => isOf(each, run)) }];
 }
 
 function isOf(lane: Lane, run: Run): boolean {

@@ -214,6 +214,7 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
     !hasFailedDue &&
     4 * slots.free() >= concurrency &&
     mayTake() &&
+    clock.now() < (registration.aliveUntil ?? 0) &&
     registration.isAlive(registration.workerId);
 
   const wakeForAll = async (most: number): Promise<DueAnswer> => {

@@ -192,6 +192,27 @@ describe("a parked run that is due, and locked", () => {
     });
     expect(await store.wakeDue(500, waker)).toMatchObject({ woken: 1, nextDueAt: null });
   });
+
+  test("does not keep a worker from what is behind it, nor does a peer that takes as many as it would", async () => {
+    const [lease] = await hold(1);
+    const lanes = [{ queue: "due", workflow: "due", version: 1, crashLimit: 3, after: null }];
+    const waker = { workerId: lease!.workerId, lanes, most: 1, sparesMs: 1_000 };
+    const startAt = Date.now() + 200;
+    const runs = [0, 1].map((after) => newRun({ queue: "due", workflow: "due", startAt: startAt + after }));
+    await store.createRuns(runs);
+    await pause(250);
+    await whileHeld("select 1 from pawl.parked where run_id = $1 for update", [runs[0]!.id], async () => {
+      const held = { runId: runs[1]!.id };
+      expect(await store.wakeDue(500, waker)).toMatchObject({ woken: 1, held: [held], isRenewed: true });
+      const { woken, hasMore, nextDueAt, now } = await store.wakeDue(500, waker);
+      expect({ woken, hasMore, nextInMs: nextDueAt! - now }).toEqual({
+        woken: 0,
+        hasMore: false,
+        nextInMs: 50,
+      });
+    });
+    expect(await store.wakeDue(500, waker)).toMatchObject({ woken: 1, held: [{ runId: runs[0]!.id }] });
+  });
 });
 
 describe("an item that the database refuses", () => {
