@@ -82,7 +82,7 @@ export function storeOf(state: State): MemoryStore {
     redrive: (runIds, terms) => transition(() => redrive(state, runIds, terms)),
     fork: (run, history) => transition(() => fork(state, run, history)),
     reschedule: (rescheduling) => transition(() => reschedule(state, rescheduling)),
-    wakeDue: (limit, holder) => transition(() => wakeDue(state, limit, holder)),
+    wakeDue: (limit, waker) => transition(() => wakeDue(state, limit, waker)),
     registerWorker: (worker) => transition(() => registerWorker(state, worker)),
     heartbeat: (request) => transition(() => heartbeat(state, request)),
     retireWorker: (workerId) => transition(() => retireWorker(state, workerId)),

@@ -61,8 +61,8 @@ export function createDueTimer(parts: DueTimerParts): DueTimer {
     if (!hasMore || woken === 0) isHurried = false;
     // It asks for more when it has got done what it took, and need not hurry where all was for others.
     const isPatient = held.length > 0 || woken === 0;
-    const restMs = isPatient ? longestRestMs : rest * (clock.now() - sentAt);
-    const leastMs = !hasMore || isHurried ? 1 : Math.min(longestRestMs, restMs);
+    const wantedMs = isPatient ? longestRestMs : rest * (clock.now() - sentAt);
+    const leastMs = !hasMore || isHurried ? 1 : Math.min(longestRestMs, wantedMs);
     if (nextDueAt !== null) nextAt = Math.min(nextAt, clock.now() + Math.max(leastMs, nextDueAt - now));
     if (!isHurried) pollAt = clock.now() + (hasMore ? leastMs : jittered(parts.pollMs, random));
     if (woken > held.length) parts.woken();

@@ -1,22 +1,24 @@
 import { expect, test } from "vitest";
 import { createDueTimer, type DueTimerParts } from "../../src/worker/due-timer.ts";
-import { createManualWorld } from "../manual-world.ts";
+import { createManualWorld, type ManualWorld } from "../manual-world.ts";
+
+type WakeDue = DueTimerParts["wakeDue"];
+
+const nothing = { woken: 0, held: [], hasMore: false, isRenewed: false };
+
+function timerIn(world: ManualWorld, wakeDue: WakeDue, { pollMs = 50, isFed = true }) {
+  return createDueTimer({ ...world.seams(), wakeDue, pollMs, woken: () => {}, isFed: () => isFed });
+}
 
 test("what is known to be due stays known while a look is under way", async () => {
   const world = createManualWorld();
   const dueAt = world.clock.now() + 300;
   const answers: (() => void)[] = [];
-  const wakeDue: DueTimerParts["wakeDue"] = async () => {
+  const wakeDue: WakeDue = async () => {
     await new Promise<void>((resolve) => answers.push(resolve));
-    return { woken: 0, held: [], hasMore: false, isRenewed: false, nextDueAt: dueAt, now: world.clock.now() };
+    return { ...nothing, nextDueAt: dueAt, now: world.clock.now() };
   };
-  const timer = createDueTimer({
-    ...world.seams(),
-    wakeDue,
-    pollMs: 50,
-    woken: () => {},
-    isFed: () => true,
-  });
+  const timer = timerIn(world, wakeDue, { pollMs: 50 });
   timer.start();
   await world.rest();
   answers[0]?.();
@@ -33,18 +35,12 @@ test("what is known to be due stays known while a look is under way", async () =
 function createStorm(tookMs: number, isFed: boolean) {
   const world = createManualWorld();
   let looks = 0;
-  const wakeDue: DueTimerParts["wakeDue"] = async (limit) => {
+  const wakeDue: WakeDue = async (limit) => {
     looks += 1;
     await new Promise<void>((resolve) => void world.seams().timers.after(tookMs, resolve));
-    return { woken: limit, held: [], hasMore: true, isRenewed: false, nextDueAt: 0, now: world.clock.now() };
+    return { ...nothing, woken: limit, hasMore: true, nextDueAt: 0, now: world.clock.now() };
   };
-  const timer = createDueTimer({
-    ...world.seams(),
-    wakeDue,
-    pollMs: 50,
-    woken: () => {},
-    isFed: () => isFed,
-  });
+  const timer = timerIn(world, wakeDue, { pollMs: 50, isFed });
   return { world, timer, looks: () => looks };
 }
 
@@ -89,17 +85,11 @@ test("a worker that has got done what it took rests for a part of the time that 
 test("a worker for which nothing is due, of as many as it looks at, does not hurry", async () => {
   const world = createManualWorld();
   let looks = 0;
-  const wakeDue: DueTimerParts["wakeDue"] = async () => {
+  const wakeDue: WakeDue = async () => {
     looks += 1;
-    return { woken: 0, held: [], hasMore: true, isRenewed: false, nextDueAt: 0, now: world.clock.now() };
+    return { ...nothing, hasMore: true, nextDueAt: 0, now: world.clock.now() };
   };
-  const timer = createDueTimer({
-    ...world.seams(),
-    wakeDue,
-    pollMs: 5_000,
-    woken: () => {},
-    isFed: () => true,
-  });
+  const timer = timerIn(world, wakeDue, { pollMs: 5_000 });
   timer.start();
   await world.rest();
   await world.advance(249);
@@ -112,18 +102,12 @@ test("a worker for which nothing is due, of as many as it looks at, does not hur
 test("a worker that could take more looks no sooner where all that is due was woken", async () => {
   const world = createManualWorld();
   let looks = 0;
-  const wakeDue: DueTimerParts["wakeDue"] = async () => {
+  const wakeDue: WakeDue = async () => {
     looks += 1;
     const now = world.clock.now();
-    return { woken: 3, held: [], hasMore: false, isRenewed: false, nextDueAt: now + 1_000, now };
+    return { ...nothing, woken: 3, nextDueAt: now + 1_000, now };
   };
-  const timer = createDueTimer({
-    ...world.seams(),
-    wakeDue,
-    pollMs: 5_000,
-    woken: () => {},
-    isFed: () => true,
-  });
+  const timer = timerIn(world, wakeDue, { pollMs: 5_000 });
   timer.start();
   await world.rest();
   timer.hungry();
