@@ -43,6 +43,18 @@ test("I16: something that is claimed beside a suspect is noticed, but not once i
   expect(beside(4 * leaseMs + 1)).toEqual([]);
 });
 
+test("I16: what the store writes with a claim does not show that the worker heard of it", () => {
+  const fired: StoreOperation = { op: "record", run: "a", epoch: 1, facts: [], isWithClaim: true };
+  const before: readonly (readonly [number, StoreOperation])[] = [
+    [1, claim("a", false)],
+    [1, fired],
+    [2, claim("b", true)],
+    [3, record("b")],
+  ];
+  expect(found(...before)).toEqual([]);
+  expect(found(...before, [4, record("a")])).toEqual(["I16"]);
+});
+
 test("I16: nothing is wrong with a claim that its worker never heard of, or after the suspect has left", () => {
   expect(found([1, claim("a", true)], [2, record("a")], [3, claim("b", false)])).toEqual([]);
   expect(found([1, claim("a", true)], [2, release("a")], [3, claim("b", false)], [4, record("b")])).toEqual(

@@ -64,7 +64,8 @@ export function createSuspectCheck(report: Report): (entry: StoreEntry) => void 
       entry.op === "end" ||
       entry.op === "release" ||
       (entry.op === "park" && entry.outcome === "parked");
-    if (entry.type === "ok") show(entry);
+    const isOwn = entry.op !== "record" || entry.isWithClaim !== true;
+    if (entry.type === "ok" && isOwn) show(entry);
     if (hasLeft && holders.get(entry.run) === entry.process) leave(entry.run);
   };
 

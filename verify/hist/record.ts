@@ -214,7 +214,12 @@ export type StoreOperation =
       readonly isFromStart?: boolean;
     })
   | (Fence & { readonly op: "begin" | "inbox" | "release" })
-  | (Fence & { readonly op: "record"; readonly facts: readonly RecordedFact[] })
+  /** `isWithClaim`: the store wrote it when the run was claimed, and its holder may never have heard of either. */
+  | (Fence & {
+      readonly op: "record";
+      readonly facts: readonly RecordedFact[];
+      readonly isWithClaim?: boolean;
+    })
   | (Fence & { readonly op: "park"; readonly facts: readonly RecordedFact[]; readonly outcome: string })
   | (Fence & {
       readonly op: "end";
