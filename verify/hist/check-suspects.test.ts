@@ -32,15 +32,15 @@ test("I16: a suspect that is claimed by a worker which holds something else is n
 test("I16: a suspect may be claimed by a worker that has waited for what it holds", () => {
   const beside = (at: number) =>
     found([1, claim("a", false)], [2, record("a")], [at, claim("b", true)], [at, record("b")]);
-  expect(beside(4 * leaseMs)).toEqual(["I16"]);
-  expect(beside(4 * leaseMs + 1)).toEqual([]);
+  expect(beside(4 * leaseMs - 1)).toEqual(["I16"]);
+  expect(beside(4 * leaseMs)).toEqual([]);
 });
 
 test("I16: something that is claimed beside a suspect is noticed, but not once it was alone for long", () => {
   const beside = (at: number) =>
     found([1, claim("a", true)], [2, record("a")], [at, claim("b", false)], [at, record("b")]);
-  expect(beside(4 * leaseMs)).toEqual(["I16"]);
-  expect(beside(4 * leaseMs + 1)).toEqual([]);
+  expect(beside(4 * leaseMs - 1)).toEqual(["I16"]);
+  expect(beside(4 * leaseMs)).toEqual([]);
 });
 
 test("I16: what the store writes with a claim does not show that the worker heard of it", () => {

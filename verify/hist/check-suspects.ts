@@ -51,7 +51,8 @@ export function createSuspectCheck(report: Report): (entry: StoreEntry) => void 
   };
 
   const judge = (first: Claim, second: Claim): void => {
-    if (second.at >= first.at + leasesAlone * (leaseMs.get(first.process) ?? 0)) return;
+    // The worker counts the time by its own clock, and both clocks count whole milliseconds.
+    if (second.at + 1 >= first.at + leasesAlone * (leaseMs.get(first.process) ?? 0)) return;
     if (second.isSuspect === true)
       report("I16", "a suspect was claimed by a worker that held something else", first, second);
     else if (first.isSuspect === true)
