@@ -196,7 +196,11 @@ export function observeStore(store: Store, process: string, observer: StoreObser
         noteClaim(run, workerId, { isSuspect: false });
         const { runId, epoch, fired } = run;
         if (fired !== undefined)
-          note("ok", { op: "record", run: runId, epoch, facts: [factOf(fired)], isWithClaim: true }, workerId);
+          note(
+            "ok",
+            { op: "record", run: runId, epoch, facts: [factOf(fired)], isWithClaim: true },
+            workerId,
+          );
       }
       return answer;
     },

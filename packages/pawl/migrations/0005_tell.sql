@@ -186,10 +186,11 @@ declare
   v_lanes text[];
   v_holds boolean[];
   v_held uuid[];
+  v_held_lanes integer[];
   v_others uuid[];
   v_look integer;
   v_places tid[];
-  v_are_held boolean[];
+  v_own_lanes integer[];
   v_seen integer;
   v_holdable integer;
   v_has_more boolean := false;
@@ -222,12 +223,13 @@ begin
       -- was looked at first, its own may be behind what is spared, or what a peer is taking.
       v_look := case when p_worker is null then p_limit else least(p_most, p_limit) end;
       loop
-        select array_agg(d.place) filter (where not d.is_spared), array_agg(d.is_held) filter (where not d.is_spared),
-               count(*), min(d.due_at) filter (where d.is_spared), count(*) filter (where d.is_held)
-          into v_places, v_are_held, v_seen, v_spared_due, v_holdable
+        select array_agg(d.place) filter (where not d.is_spared), array_agg(d.own_lane) filter (where not d.is_spared),
+               count(*), min(d.due_at) filter (where d.is_spared), count(d.own_lane)
+          into v_places, v_own_lanes, v_seen, v_spared_due, v_holdable
           from (select p.ctid as place, p.due_at, r.lane is null and p.due_at > v_now - v_spares as is_spared,
-                       (p_worker is not null and v_holds[r.lane] and p.suspicion < 2
-                         and (p.epoch = 0 and r.expires_at <= v_now) is not true) is true as is_held
+                       case when p_worker is not null and v_holds[r.lane] and p.suspicion < 2
+                              and (p.epoch = 0 and r.expires_at <= v_now) is not true
+                            then r.lane end as own_lane
                   from {schema}.parked p
                  cross join lateral (
                    select array_position(v_lanes, r.version || '/' || length(r.workflow) || '/' || r.workflow || r.queue) as lane,
@@ -241,27 +243,27 @@ begin
         v_renewed := v_renewed or (v_holdable > 0 and {schema}.keep_worker_v1(p_worker, v_now, p_lease_ms)) is true;
         if v_renewed then
           -- Locked first: a message that was stored meanwhile is seen by the statements that follow.
-          v_held := array(
-            select t.run_id
-              from unnest(v_places, v_are_held) u (place, is_held)
-             cross join lateral (
-               select p.run_id from {schema}.parked p
-                where p.ctid = u.place and p.due_at <= v_now
-                  for update skip locked) t
-             where u.is_held
-             limit p_most);
+          select array_agg(h.run_id), array_agg(h.lane) into v_held, v_held_lanes
+            from (select t.run_id, u.lane
+                    from unnest(v_places, v_own_lanes) u (place, lane)
+                   cross join lateral (
+                     select p.run_id from {schema}.parked p
+                      where p.ctid = u.place and p.due_at <= v_now
+                        for update skip locked) t
+                   where u.lane is not null
+                   limit p_most) h;
         end if;
         exit when v_held <> '{}' or v_seen < v_look or v_look = p_limit;
         v_look := p_limit;
       end loop;
       v_others := array(
         select t.run_id
-          from unnest(v_places, v_are_held) u (place, is_held)
+          from unnest(v_places, v_own_lanes) u (place, lane)
          cross join lateral (
            select p.run_id from {schema}.parked p
             where p.ctid = u.place and p.due_at <= v_now
               for update skip locked) t
-         where not (u.is_held and v_renewed));
+         where u.lane is null or not v_renewed);
 
       v_wanted := coalesce(cardinality(v_places), 0) - case when v_renewed then greatest(v_holdable - p_most, 0) else 0 end;
       v_missed := coalesce(cardinality(v_held), 0) + cardinality(v_others) < v_wanted;
@@ -281,14 +283,14 @@ begin
                            where i.shard = p_shard and i.run_id = p.run_id and i.taken_seq is null offset 0) as told
       ), woken as materialized (
         select g.run_id, g.epoch, g.last_seq + f.fires as last_seq, g.attempt, g.failures, g.crashes, g.suspicion, g.due_at, g.told,
-               case when f.fires = 1 then g.fires end as fired, r.*,
+               case when f.fires = 1 then g.fires end as fired, h.lane, r.*,
                sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
                  over (rows unbounded preceding) > 8000000 as left_out
           from gone g
+          join unnest(v_held, v_held_lanes) h (run_id, lane) on h.run_id = g.run_id
          cross join lateral (
            select r.key, r.parent_id, r.root_id, r.depth, r.priority, r.input, r.input_notes, r.created_at, r.deadline_at, r.retry,
-                  r.raw, r.tags,
-                  array_position(v_lanes, r.version || '/' || length(r.workflow) || '/' || r.workflow || r.queue) as lane
+                  r.raw, r.tags
              from {schema}.run r
             where r.shard = p_shard and r.id = g.run_id
            offset 0) r
