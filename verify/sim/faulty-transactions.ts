@@ -152,8 +152,8 @@ export function createFaultyTransactions(
     holder: {
       own: transactorOf("own"),
       open: (handle, token, lease) => state("transaction open", handle, (tx) => tx.open(token, lease)),
-      record: (handle, token, lease, event) =>
-        state("transaction record", handle, (tx) => tx.record(token, lease, event), drawAtFence),
+      record: (handle, token, lease, facts) =>
+        state("transaction record", handle, (tx) => tx.record(token, lease, facts), drawAtFence),
     },
     transactorOf,
   };

@@ -4,7 +4,7 @@ import type { Payload } from "../../packages/pawl/src/core/json.ts";
 import type { CompletionId, TakeOver } from "../../packages/pawl/src/core/transactor.ts";
 import { heldRun } from "../../packages/pawl/src/memory/fence.ts";
 import type { State } from "../../packages/pawl/src/memory/state.ts";
-import type { WithinAnswer } from "../../packages/pawl/src/store/holder-transactions.ts";
+import type { FactsWithin, WithinAnswer } from "../../packages/pawl/src/store/holder-transactions.ts";
 import type { Lease, NewEvent } from "../../packages/pawl/src/store/lease.ts";
 import type { Store } from "../../packages/pawl/src/store/store.ts";
 import type { Database } from "../gen/program.ts";
@@ -57,7 +57,7 @@ export class SimDatabase {
     }
   }
 
-  /** What the fence says to a fact. */
+  /** What the fence says to facts of which this is the first. */
   judge(lease: Lease, event: NewEvent): WithinAnswer {
     if (!this.isHeld(lease)) return "lost";
     const { run, room } = heldRun(this.#state, lease);
@@ -89,10 +89,10 @@ function idOf({ runId, step }: CompletionId): string {
   return `${runId} ${step}`;
 }
 
-/** A fact that is recorded with its transaction, and says when it was stated. */
-interface StatedFact {
+/** Facts that are recorded with their transaction, and say when they were stated. */
+interface StatedFacts {
   readonly lease: Lease;
-  readonly event: NewEvent;
+  readonly events: readonly NewEvent[];
   readonly at: number;
 }
 
@@ -107,7 +107,7 @@ export class SimTransaction {
   readonly #found = new Map<string, Completion | undefined>();
   readonly #completions = new Map<string, Completion>();
   #token: string | null = null;
-  #fact: StatedFact | null = null;
+  #stated: StatedFacts | null = null;
 
   constructor(base: SimDatabase, process: string, database: Database, store: Store) {
     this.#base = base;
@@ -125,10 +125,10 @@ export class SimTransaction {
     return this.#base.isHeld(lease) ? "open" : "lost";
   }
 
-  record(token: string, lease: Lease, event: NewEvent): WithinAnswer {
+  record(token: string, lease: Lease, { patches, fact }: FactsWithin): WithinAnswer {
     if (token !== this.#token) return "outside";
-    const answer = this.#base.judge(lease, event);
-    if (typeof answer !== "string") this.#fact = { lease, event, at: answer.now };
+    const answer = this.#base.judge(lease, patches[0] ?? fact);
+    if (typeof answer !== "string") this.#stated = { lease, events: [...patches, fact], at: answer.now };
     return answer;
   }
 
@@ -150,15 +150,16 @@ export class SimTransaction {
   async commit(): Promise<void> {
     for (const [id, found] of this.#found)
       if (this.#base.completionOf(id) !== found) throw brokenConnection();
-    if (this.#fact !== null) await this.#recordFact(this.#fact);
+    if (this.#stated !== null) await this.#recordFacts(this.#stated);
     for (const [id, completion] of this.#completions) this.#base.complete(id, completion);
     for (const effect of this.#effects) this.#base.noteEffect(this.#process, this.#database, effect);
   }
 
-  async #recordFact({ lease, event, at }: StatedFact): Promise<void> {
-    if (typeof this.#base.judge(lease, event) === "string") throw brokenConnection();
-    await this.#store.record({ lease, events: [event], children: [] });
-    this.#base.date(lease, event, at);
+  async #recordFacts({ lease, events, at }: StatedFacts): Promise<void> {
+    const [first] = events;
+    if (first === undefined || typeof this.#base.judge(lease, first) === "string") throw brokenConnection();
+    await this.#store.record({ lease, events, children: [] });
+    for (const event of events) this.#base.date(lease, event, at);
   }
 
   #find(id: CompletionId): Completion | undefined {

@@ -37,15 +37,16 @@ begin
 end
 $$;
 
--- The last statement before COMMIT: appends one fact, under the fence. Answers, as one text, {"told", "now_ms"}, or
+-- The last statement before COMMIT: appends one fact, under the fence, and before it the patches that it is the first to follow
+-- (p_patches: their ids, as a JSON list; null: there are none): p_seq is the fact's own. Answers, as one text, {"told", "now_ms"}, or
 -- 'lost':    the lease is gone;
 -- 'late':    the history has gone on: this transaction was given up before;
 -- 'outside': this is not the transaction that was opened.
 -- From here on the lease is locked: a process that is stopped before its COMMIT keeps others waiting for 5 s at most.
 -- Locks: the lease row. Index: lease_pkey, event_pkey.
 create function {schema}.record_in_transaction_v1(
-  p_token text, p_shard smallint, p_worker uuid, p_run uuid, p_epoch integer, p_seq integer, p_kind text, p_name text,
-  p_attempt integer, p_began_ms float8, p_data text, p_notes text)
+  p_token text, p_shard smallint, p_worker uuid, p_run uuid, p_epoch integer, p_seq integer, p_patches json, p_kind text,
+  p_name text, p_attempt integer, p_began_ms float8, p_data text, p_notes text)
 returns text
 language plpgsql
 set search_path = pg_catalog
@@ -56,6 +57,8 @@ as $$
 declare
   v_newest integer;
   v_now timestamptz;
+  v_patches text[];
+  v_first integer;
 begin
   if current_setting('pawl.transaction', true) is distinct from p_token then
     return 'outside';
@@ -64,15 +67,21 @@ begin
   if cardinality(({schema}.lock_leases_v1(p_shard, p_worker, array[p_run], array[p_epoch])).runs) = 0 then
     return 'lost';
   end if;
+  v_patches := array(select json_array_elements_text(p_patches));
+  v_first := p_seq - cardinality(v_patches);
   v_newest := {schema}.newest_seq_v1(p_shard, p_run);
-  if v_newest >= p_seq then
+  if v_newest >= v_first then
     return 'late';
   end if;
   -- As in lock_leases. A transaction that sees what was there at its begin cannot tell.
-  if v_newest < p_seq - 1 and current_setting('transaction_isolation') = 'read committed' then
+  if v_newest < v_first - 1 and current_setting('transaction_isolation') = 'read committed' then
     return 'lost';
   end if;
   v_now := {clock};
+  for place in 1 .. cardinality(v_patches) loop
+    perform {schema}.append_events_v1(p_shard, v_now, p_worker, null, array[p_run], array[v_first + place - 1], array['patched'],
+                                      array[v_patches[place]], null, null, null, null, null, null, null);
+  end loop;
   perform {schema}.append_events_v1(p_shard, v_now, p_worker, null, array[p_run], array[p_seq], array[p_kind], array[p_name],
                                     array[p_attempt], array[p_began_ms], null, null, array[p_data], array[p_notes], null);
   return (select json_build_object('told', l.told, 'now_ms', floor(extract(epoch from v_now) * 1000))::text

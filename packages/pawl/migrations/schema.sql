@@ -4096,7 +4096,7 @@ begin
 end
 $function$;
 
-create function pawl.record_in_transaction_v1(p_token text, p_shard smallint, p_worker uuid, p_run uuid, p_epoch integer, p_seq integer, p_kind text, p_name text, p_attempt integer, p_began_ms double precision, p_data text, p_notes text)
+create function pawl.record_in_transaction_v1(p_token text, p_shard smallint, p_worker uuid, p_run uuid, p_epoch integer, p_seq integer, p_patches json, p_kind text, p_name text, p_attempt integer, p_began_ms double precision, p_data text, p_notes text)
  RETURNS text
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
@@ -4107,6 +4107,8 @@ AS $function$
 declare
   v_newest integer;
   v_now timestamptz;
+  v_patches text[];
+  v_first integer;
 begin
   if current_setting('pawl.transaction', true) is distinct from p_token then
     return 'outside';
@@ -4115,15 +4117,21 @@ begin
   if cardinality(("pawl".lock_leases_v1(p_shard, p_worker, array[p_run], array[p_epoch])).runs) = 0 then
     return 'lost';
   end if;
+  v_patches := array(select json_array_elements_text(p_patches));
+  v_first := p_seq - cardinality(v_patches);
   v_newest := "pawl".newest_seq_v1(p_shard, p_run);
-  if v_newest >= p_seq then
+  if v_newest >= v_first then
     return 'late';
   end if;
   -- As in lock_leases. A transaction that sees what was there at its begin cannot tell.
-  if v_newest < p_seq - 1 and current_setting('transaction_isolation') = 'read committed' then
+  if v_newest < v_first - 1 and current_setting('transaction_isolation') = 'read committed' then
     return 'lost';
   end if;
   v_now := clock_timestamp();
+  for place in 1 .. cardinality(v_patches) loop
+    perform "pawl".append_events_v1(p_shard, v_now, p_worker, null, array[p_run], array[v_first + place - 1], array['patched'],
+                                      array[v_patches[place]], null, null, null, null, null, null, null);
+  end loop;
   perform "pawl".append_events_v1(p_shard, v_now, p_worker, null, array[p_run], array[p_seq], array[p_kind], array[p_name],
                                     array[p_attempt], array[p_began_ms], null, null, array[p_data], array[p_notes], null);
   return (select json_build_object('told', l.told, 'now_ms', floor(extract(epoch from v_now) * 1000))::text

@@ -102,8 +102,8 @@ export function createHolderTransactions(
       const idle = ours.has(tx) ? longestIdling : null;
       return (await ask(tx, openTransaction, openTransactionValues(token, lease, idle))) as "open" | "lost";
     },
-    async record(tx, token, lease, event) {
-      const answer = await ask(tx, recordInTransaction, recordInTransactionValues(token, lease, event));
+    async record(tx, token, lease, facts) {
+      const answer = await ask(tx, recordInTransaction, recordInTransactionValues(token, lease, facts));
       if (answer === "lost" || answer === "late" || answer === "outside") return answer;
       const { told, now_ms: now } = JSON.parse(answer) as { told: boolean; now_ms: number };
       return { told, now };

@@ -96,13 +96,16 @@ export class GatheredFacts {
     return ready.slice(0, count);
   }
 
-  /** Those that a fact which is written by itself comes after. */
-  takePatches(): readonly Gathered[] {
-    const patches = this.#waiting.filter(isPatch);
-    if (patches.length === 0) return patches;
-    this.#waiting = this.#waiting.filter((each) => !isPatch(each));
-    for (const { size } of patches) this.#bytes -= size;
-    return patches;
+  /** Patches, which a fact that is written by itself takes along. */
+  patches(): readonly Gathered[] {
+    return this.#waiting.filter(isPatch);
+  }
+
+  /** These have been written. */
+  leave(written: readonly Gathered[]): void {
+    if (written.length === 0) return;
+    this.#waiting = this.#waiting.filter((each) => !written.includes(each));
+    for (const { size } of written) this.#bytes -= size;
   }
 
   #push(gathered: Gathered): void {

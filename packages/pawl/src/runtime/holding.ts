@@ -92,8 +92,8 @@ export interface Holding {
   lookAtClock(): Promise<void>;
   /**
    * Waits for the write in flight and for one that takes the answers that have gathered, which come before its own. Then lets
-   * no other begin until the entry has ended: its fact is written in a transaction of the user's. `isAhead` is called with
-   * true once nothing comes before it any more, and with false when it has turned back.
+   * no other begin until the entry has ended: its fact is written in a transaction of the user's, together with the patches that
+   * wait. `isAhead` is called with true once nothing comes before it any more, and with false when it has turned back.
    * @throws {TurnMissed} after 10 s, so that two that wait for each other go on
    */
   enter(fact: Fact, tookMs: number, isAhead: (is: boolean) => void): Promise<Entry>;
@@ -301,7 +301,6 @@ class RunHolding implements Holding {
       itself,
       report && (() => report.ended(end)),
       null,
-      undefined,
       tried,
     );
     this.#letGo();
@@ -389,31 +388,34 @@ class RunHolding implements Holding {
       () => !this.#gathered.hasAnswers(),
       () => isAhead(true),
     );
-    let hasArrived = false;
-    try {
-      this.assertHeld();
-      await this.#recordPatches();
-    } catch (error) {
+    if (!this.isHeld()) {
       this.#turns.end();
-      throw error;
+      throw new Lost();
     }
+    let hasArrived = false;
     const { store } = this.#parts;
     const lease = this.#lease;
-    const event = { seq: this.#lastSeq + 1, ...fact };
+    const waiting = this.#gathered.patches();
+    const first = this.#lastSeq + 1;
+    const patches = waiting.flatMap(({ fact: patch }, index) =>
+      patch === null ? [] : [numbered(patch, first + index)],
+    );
+    const event = numbered(fact, first + patches.length);
     return createEntry({
       lease,
-      event,
+      facts: { patches, fact: event },
       record: (marker) => this.#persist(() => store.record({ lease, events: [marker], children: [] })),
-      load: () => this.#loadFrom(event.seq),
+      load: () => this.#loadFrom(first),
       learn: (answer) => this.#learn(answer),
       arrived: (recorded) => {
         hasArrived = true;
+        this.#gathered.leave(waiting);
         this.#report?.recorded([{ event, tookMs }], null);
-        this.#arrived = [...this.#arrived, recorded];
-        this.#bytes += bytesOfFact + sizeOf(recorded.data);
+        this.#arrived = [...this.#arrived, ...recorded];
+        for (const { data } of recorded) this.#bytes += bytesOfFact + sizeOf(data);
       },
-      ended: (isTaken) => {
-        if (isTaken) this.#lastSeq = event.seq;
+      ended: (newest) => {
+        if (newest !== null) this.#lastSeq = newest;
         if (!hasArrived) isAhead(false);
         this.#turns.end();
       },
@@ -493,7 +495,6 @@ class RunHolding implements Holding {
   /**
    * Sends the oldest facts that have gathered. What comes in meanwhile waits for the next write. One async function that makes no
    * others, and few around it: of every run that is in flight, all that wait for its write are kept.
-   * @param patches written alone, in a turn that was taken before
    * @param tried the same was sent before
    */
   async #write<A, R>(
@@ -502,12 +503,11 @@ class RunHolding implements Holding {
     finish: Finish<A, R>,
     tell?: (answer: A) => void,
     nextDelayMs: number | null = null,
-    patches?: readonly Gathered[],
     tried?: Tried,
   ): Promise<R> {
-    if (patches === undefined && !this.#turns.takeNow()) await this.#turns.take();
+    if (!this.#turns.takeNow()) await this.#turns.take();
     try {
-      const taken = patches ?? this.#gathered.take(at);
+      const taken = this.#gathered.take(at);
       const recording = this.#number(taken);
       if (recording.writings !== none) recording.written = await this.#place(recording.writings);
       this.#probe(points[at].before);
@@ -533,7 +533,7 @@ class RunHolding implements Holding {
       const finished = finish(written, this);
       return finished instanceof Promise ? await finished : finished;
     } finally {
-      if (patches === undefined) this.#turns.end();
+      this.#turns.end();
     }
   }
 
@@ -572,13 +572,6 @@ class RunHolding implements Holding {
       writings.map(({ terms }) => terms),
       ask,
     );
-  }
-
-  /** Those that have come before a fact which is written by itself. */
-  async #recordPatches(): Promise<void> {
-    const patches = this.#gathered.takePatches();
-    if (patches.length === 0) return;
-    this.#arrived = await this.#write("record", sendRecord, eventsOf, undefined, null, patches);
   }
 
   #takeArrived(): readonly RunEvent[] {

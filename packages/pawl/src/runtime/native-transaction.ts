@@ -47,7 +47,7 @@ export function createNative(
       if (reached.isOver) entry.rolledBack();
       assertOpen(reached);
       reached.entry = entry;
-      const answer = await transactions.record(handle, token, lease, entry.event);
+      const answer = await transactions.record(handle, token, lease, entry.facts);
       assertOpen(reached);
       reached.recorded = readRecorded(answer);
       commit.begin();

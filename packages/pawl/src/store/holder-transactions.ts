@@ -17,12 +17,18 @@ export interface OwnTransaction {
  */
 export type WithinAnswer = { readonly told: boolean; readonly now: number } | "lost" | "late" | "outside";
 
+/** What a transaction takes into the history: its own fact, behind the patches that it is the first to follow. */
+export interface FactsWithin {
+  readonly patches: readonly NewEvent[];
+  readonly fact: NewEvent;
+}
+
 /** What a holder does inside a transaction of its user's, where runs live in the same database. */
 export interface HolderTransactions {
   /** Begins transactions on connections that serve for nothing else. */
   readonly own: Transactor<OwnTransaction>;
   /** The first statement. `token` marks the transaction. */
   open(tx: Transaction, token: string, lease: Lease): Promise<"open" | "lost">;
-  /** The last statement before COMMIT: appends a fact, under the fence. From here on the lease is locked. */
-  record(tx: Transaction, token: string, lease: Lease, event: NewEvent): Promise<WithinAnswer>;
+  /** The last statement before COMMIT: appends the facts, under the fence. From here on the lease is locked. */
+  record(tx: Transaction, token: string, lease: Lease, facts: FactsWithin): Promise<WithinAnswer>;
 }

@@ -456,8 +456,9 @@ describe("a run that returns while a transaction commits", () => {
             },
           },
           open: async () => "open",
-          async record(_tx, _token, lease, event) {
-            const { told, now } = await engine.store.record({ lease, events: [event], children: [] });
+          async record(_tx, _token, lease, { patches, fact }) {
+            const events = [...patches, fact];
+            const { told, now } = await engine.store.record({ lease, events, children: [] });
             return { told, now };
           },
         },

@@ -1,44 +1,7 @@
 import { expect } from "vitest";
-import { withPg } from "../../src/adapters/index.ts";
-import { workflow, type Transactor } from "../../src/index.ts";
-import { test, type Shop } from "./transaction-test.ts";
-
-function promiseOf<T>(): { readonly promise: Promise<T>; readonly resolve: (value: T) => void } {
-  let resolve: (value: T) => void = () => {};
-  const promise = new Promise<T>((keep) => {
-    resolve = keep;
-  });
-  return { promise, resolve };
-}
-
-/** Transactions that stand still right before their record is sent, until they are let go. */
-function held(shop: Shop): {
-  readonly on: Transactor<unknown>;
-  readonly isThere: Promise<void>;
-  readonly letGo: () => void;
-} {
-  const real = withPg(shop.pool);
-  const there = promiseOf<void>();
-  const gone = promiseOf<void>();
-  const on: Transactor<unknown> = {
-    ...real,
-    begin: (work, options) =>
-      real.begin(
-        (tx, handle) =>
-          work(tx, {
-            async query(text, values) {
-              if (text.includes("record_in_transaction")) {
-                there.resolve();
-                await gone.promise;
-              }
-              return handle.query(text, values);
-            },
-          }),
-        options,
-      ),
-  };
-  return { on, isThere: there.promise, letGo: () => gone.resolve() };
-}
+import { workflow } from "../../src/index.ts";
+import { held } from "./held-transactions.ts";
+import { test } from "./transaction-test.ts";
 
 test("a transaction that is about to win a race leaves a signal to whoever waits next", async ({ shop }) => {
   const { on, isThere, letGo } = held(shop);

@@ -1,5 +1,6 @@
 import { shardOf } from "../../core/ids.ts";
-import type { Lease, NewEvent } from "../../store/lease.ts";
+import type { FactsWithin } from "../../store/holder-transactions.ts";
+import type { Lease } from "../../store/lease.ts";
 import type { NewMessage } from "../../store/message.ts";
 import type { NewRun } from "../../store/run-record.ts";
 import { transition } from "../transition.ts";
@@ -46,8 +47,8 @@ export const openTransaction = transition(
 export const recordInTransaction = transition(
   "record_in_transaction",
   `select {schema}.record_in_transaction_v1(
-     $1::text, $2::text::smallint, $3::text::uuid, $4::text::uuid, $5::text::integer, $6::text::integer, $7::text, $8::text,
-     $9::text::integer, $10::text::float8, $11::text, $12::text) as answer`,
+     $1::text, $2::text::smallint, $3::text::uuid, $4::text::uuid, $5::text::integer, $6::text::integer, $7::text::json,
+     $8::text, $9::text, $10::text::integer, $11::text::float8, $12::text, $13::text) as answer`,
 );
 
 export function openTransactionValues(
@@ -61,12 +62,15 @@ export function openTransactionValues(
 export function recordInTransactionValues(
   token: string,
   lease: Lease,
-  { seq, kind, name, attempt, beganAt, data }: NewEvent,
+  { patches, fact }: FactsWithin,
 ): readonly (string | null)[] {
+  const { seq, kind, name, attempt, beganAt, data } = fact;
+  const ids = patches.map((patch) => patch.name);
   const numbers = [attempt, beganAt].map((value) => (value === undefined ? null : String(value)));
   return [
     ...fenceValues(token, lease),
     String(seq),
+    ids.length === 0 ? null : JSON.stringify(ids),
     kind,
     name,
     ...numbers,
