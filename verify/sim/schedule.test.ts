@@ -27,6 +27,8 @@ test.each([
   "20261116.d59deec.1.59220",
   "20261116.fe769c4.0.4842",
   "20261116.070c29b.1.107320",
+  "20261119.e8495d6.1.51623",
+  "20261119.fd7da11.1.23972",
 ])("the schedule %s keeps every promise", async (seed) => {
   const { violations } = await runSchedule(seed);
   expect(violations.map(describeViolation)).toEqual([]);
