@@ -194,13 +194,15 @@ export function observeStore(store: Store, process: string, observer: StoreObser
       const workerId = holder?.workerId ?? process;
       for (const run of answer.held) {
         noteClaim(run, workerId, { isSuspect: false });
-        const { runId, epoch, fired } = run;
+        const { runId, epoch, fired, history } = run;
         if (fired !== undefined)
           note(
             "ok",
             { op: "record", run: runId, epoch, facts: [factOf(fired)], isWithClaim: true },
             workerId,
           );
+        if (history !== undefined)
+          note("ok", { op: "load", run: runId, facts: history.map(factOf) }, workerId);
       }
       return answer;
     },
@@ -293,13 +295,7 @@ export function observeStore(store: Store, process: string, observer: StoreObser
     listPatches: (workflow, version) => store.listPatches(workflow, version),
     async loadHistory(runId, afterSeq, lastSeq) {
       const events = await store.loadHistory(runId, afterSeq, lastSeq);
-      const facts = events.map(({ seq, kind, name, data }) => ({
-        seq,
-        kind,
-        name,
-        data: data?.json ?? null,
-        takes: null,
-      }));
+      const facts = events.map(factOf);
       note("ok", { op: "load", run: runId, facts });
       return events;
     },

@@ -162,15 +162,17 @@ $$;
 -- nothing is spared. p_worker: it holds those of its lanes from now on, p_most at most, as if it had claimed them, and is answered what
 -- claim_runs answers; without it, or where it has ended, nobody holds any. Where nothing but a timer can happen to such a run, that has
 -- fired by this: fired names it, and the fact is appended. All others become claimable, suspects and what has expired among them.
+-- history: the facts before that, as a JSON list, where they are p_most_facts at most and none of them carries more than p_most_bytes.
 -- The last row answered is a footer, as that of claim_runs. woken: how many have left their room. has_more: more may be due than it looked
 -- at, or took; not where others were taking all of it. renewed: the worker's lease has begun anew. next_due_ms: when there is more to wake, as far as it knows.
--- Locks: the worker's row as keep_worker does, then parked rows, skipping those that others hold. Index: parked_due, parked_pkey, run_pkey.
+-- Locks: the worker's row as keep_worker does, then parked rows, skipping those that others hold.
+-- Index: parked_due, parked_pkey, run_pkey, event_pkey.
 create function {schema}.wake_due_v1(
   p_shard smallint, p_limit integer, p_worker uuid, p_lease_ms integer, p_most integer, p_spares_ms integer,
-  p_queues text[], p_workflows text[], p_versions integer[], p_crash_limits smallint[])
+  p_queues text[], p_workflows text[], p_versions integer[], p_crash_limits smallint[], p_most_facts integer, p_most_bytes integer)
 returns table (
   run_id uuid, lane integer, ready_ms float8, input text, notes text, epoch integer, last_seq integer, told boolean,
-  created_ms float8, more text, fired text, woken integer, has_more boolean, renewed boolean, next_due_ms float8)
+  created_ms float8, more text, fired text, history text, woken integer, has_more boolean, renewed boolean, next_due_ms float8)
 language plpgsql
 set search_path = pg_catalog
 set plan_cache_mode = force_generic_plan
@@ -283,7 +285,7 @@ begin
                            where i.shard = p_shard and i.run_id = p.run_id and i.taken_seq is null offset 0) as told
       ), woken as materialized (
         select g.run_id, g.epoch, g.last_seq + f.fires as last_seq, g.attempt, g.failures, g.crashes, g.suspicion, g.due_at, g.told,
-               case when f.fires = 1 then g.fires end as fired, h.lane, r.*,
+               case when f.fires = 1 then g.fires end as fired, h.lane, r.*, e.history,
                sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
                  over (rows unbounded preceding) > 8000000 as left_out
           from gone g
@@ -296,6 +298,24 @@ begin
            offset 0) r
          cross join lateral (
            select (g.fires is not null and not g.told and (r.deadline_at <= v_now) is not true)::integer as fires) f
+          left join lateral (
+            select json_agg(e)::text as history
+              from (select e.seq, e.kind, floor(round(date_part('epoch', e.at) * 1e6) / 1e3) as at_ms, e.name, e.attempt,
+                           floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3) as began_ms,
+                           floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3) as due_ms, e.worker_id, e.format,
+                           case when e.kind <> 'completed' then e.data::text end as data,
+                           case when e.kind <> 'completed' then e.notes::text end as notes
+                      from {schema}.event e
+                     where e.shard = p_shard and e.run_id = g.run_id and e.seq <= g.last_seq
+                       -- What is large is not even read.
+                       and case when pg_column_size(e.data) > p_most_bytes + 100 then false
+                                else coalesce(octet_length(e.data::text), 0) <= p_most_bytes end
+                       and case when pg_column_size(e.notes) > p_most_bytes + 100 then false
+                                else coalesce(octet_length(e.notes::text), 0) <= p_most_bytes end
+                     order by e.seq
+                    offset 0) e
+             where g.last_seq between 1 and p_most_facts
+            having count(*) = g.last_seq) e on true
       ), fact as (
         insert into {schema}.event (shard, run_id, seq, at, kind, name)
         select p_shard, w.run_id, w.last_seq, v_now, 'timer_fired', w.fired
@@ -320,7 +340,7 @@ begin
                     'parentId', w.parent_id, 'rootId', w.root_id, 'depth', w.depth,
                     'deadlineAt', floor(round(date_part('epoch', w.deadline_at) * 1e6) / 1e3), 'retry', w.retry,
                     'isRaw', w.raw, 'tags', w.tags, 'isInputLeftOut', w.left_out)::text end,
-             w.fired, null::integer, null::boolean, null::boolean, null::float8
+             w.fired, w.history, null::integer, null::boolean, null::boolean, null::float8
         from woken w;
     end if;
 

@@ -5471,8 +5471,8 @@ begin
 end
 $function$;
 
-create function pawl.wake_due_v1(p_shard smallint, p_limit integer, p_worker uuid, p_lease_ms integer, p_most integer, p_spares_ms integer, p_queues text[], p_workflows text[], p_versions integer[], p_crash_limits smallint[])
- RETURNS TABLE(run_id uuid, lane integer, ready_ms double precision, input text, notes text, epoch integer, last_seq integer, told boolean, created_ms double precision, more text, fired text, woken integer, has_more boolean, renewed boolean, next_due_ms double precision)
+create function pawl.wake_due_v1(p_shard smallint, p_limit integer, p_worker uuid, p_lease_ms integer, p_most integer, p_spares_ms integer, p_queues text[], p_workflows text[], p_versions integer[], p_crash_limits smallint[], p_most_facts integer, p_most_bytes integer)
+ RETURNS TABLE(run_id uuid, lane integer, ready_ms double precision, input text, notes text, epoch integer, last_seq integer, told boolean, created_ms double precision, more text, fired text, history text, woken integer, has_more boolean, renewed boolean, next_due_ms double precision)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog'
  SET plan_cache_mode TO 'force_generic_plan'
@@ -5585,7 +5585,7 @@ begin
                            where i.shard = p_shard and i.run_id = p.run_id and i.taken_seq is null offset 0) as told
       ), woken as materialized (
         select g.run_id, g.epoch, g.last_seq + f.fires as last_seq, g.attempt, g.failures, g.crashes, g.suspicion, g.due_at, g.told,
-               case when f.fires = 1 then g.fires end as fired, h.lane, r.*,
+               case when f.fires = 1 then g.fires end as fired, h.lane, r.*, e.history,
                sum(coalesce(octet_length(r.input::text), 0) + coalesce(octet_length(r.input_notes::text), 0))
                  over (rows unbounded preceding) > 8000000 as left_out
           from gone g
@@ -5598,6 +5598,24 @@ begin
            offset 0) r
          cross join lateral (
            select (g.fires is not null and not g.told and (r.deadline_at <= v_now) is not true)::integer as fires) f
+          left join lateral (
+            select json_agg(e)::text as history
+              from (select e.seq, e.kind, floor(round(date_part('epoch', e.at) * 1e6) / 1e3) as at_ms, e.name, e.attempt,
+                           floor(round(date_part('epoch', e.began_at) * 1e6) / 1e3) as began_ms,
+                           floor(round(date_part('epoch', e.due_at) * 1e6) / 1e3) as due_ms, e.worker_id, e.format,
+                           case when e.kind <> 'completed' then e.data::text end as data,
+                           case when e.kind <> 'completed' then e.notes::text end as notes
+                      from "pawl".event e
+                     where e.shard = p_shard and e.run_id = g.run_id and e.seq <= g.last_seq
+                       -- What is large is not even read.
+                       and case when pg_column_size(e.data) > p_most_bytes + 100 then false
+                                else coalesce(octet_length(e.data::text), 0) <= p_most_bytes end
+                       and case when pg_column_size(e.notes) > p_most_bytes + 100 then false
+                                else coalesce(octet_length(e.notes::text), 0) <= p_most_bytes end
+                     order by e.seq
+                    offset 0) e
+             where g.last_seq between 1 and p_most_facts
+            having count(*) = g.last_seq) e on true
       ), fact as (
         insert into "pawl".event (shard, run_id, seq, at, kind, name)
         select p_shard, w.run_id, w.last_seq, v_now, 'timer_fired', w.fired
@@ -5622,7 +5640,7 @@ begin
                     'parentId', w.parent_id, 'rootId', w.root_id, 'depth', w.depth,
                     'deadlineAt', floor(round(date_part('epoch', w.deadline_at) * 1e6) / 1e3), 'retry', w.retry,
                     'isRaw', w.raw, 'tags', w.tags, 'isInputLeftOut', w.left_out)::text end,
-             w.fired, null::integer, null::boolean, null::boolean, null::float8
+             w.fired, w.history, null::integer, null::boolean, null::boolean, null::float8
         from woken w;
     end if;
 

@@ -1,7 +1,18 @@
+import type { RunEvent } from "../core/event.ts";
 import type { RunId } from "../core/ids.ts";
-import type { ClaimedRun, DueAnswer, Lane, Waker } from "../store/lease.ts";
+import type { Payload } from "../core/json.ts";
+import { byteLength } from "../core/name.ts";
+import {
+  mostBytesAlong,
+  mostFactsAlong,
+  type ClaimedRun,
+  type DueAnswer,
+  type Lane,
+  type Waker,
+} from "../store/lease.ts";
 import { describeClaimed } from "./claim.ts";
 import { hasUnread } from "./inbox.ts";
+import { loadHistory } from "./read.ts";
 import { appendEvent } from "./record.ts";
 import { compareMarks, earliest, isSuspect, moveToLease, moveToReady, numbersOf } from "./rooms.ts";
 import { runOf, type ParkedRoom, type Run, type State } from "./state.ts";
@@ -114,5 +125,21 @@ function hold(state: State, run: Run, room: ParkedRoom, { crashLimit }: Lane, wo
   moveToLease(state, run, lease);
   const mark = { priority: run.priority, readyAt: room.dueAt ?? now, runId: run.id };
   const claimed = describeClaimed(run, lease, mark);
-  return fired === undefined ? claimed : { ...claimed, fired };
+  const history = historyAlong(state, run, room.lastSeq);
+  return {
+    ...claimed,
+    ...(fired !== undefined && { fired }),
+    ...(history !== null && { history }),
+  };
+}
+
+/** Null where it is too long, or was none before. */
+function historyAlong(state: State, run: Run, lastSeq: number): readonly RunEvent[] | null {
+  if (lastSeq < 1 || lastSeq > mostFactsAlong) return null;
+  const history = loadHistory(state, run.id, 0);
+  return history.every(({ seq, data }) => seq > lastSeq || isSmall(data)) ? history : null;
+}
+
+function isSmall(data: Payload | null): boolean {
+  return byteLength(data?.json ?? "") <= mostBytesAlong && byteLength(data?.notes ?? "") <= mostBytesAlong;
 }

@@ -300,19 +300,24 @@ class RunExecution implements Execution, PlainRunHost {
   }
 
   async #load(workflow: Workflow): Promise<Outcome> {
-    const { input, isInputLeftOut, lastSeq } = this.claimed;
+    const { input, isInputLeftOut } = this.claimed;
     const told = this.#isTold;
     const holding = this.holding;
     if (workflow.crashLimit === 0) await holding.begin();
-    // Most need their history alone.
-    if (!isInputLeftOut && !told)
-      return this.#run(workflow, input, lastSeq > 0 ? await holding.loadHistory() : none, none);
+    // Most need their history alone, if that has not come with them.
+    if (!isInputLeftOut && !told) return this.#run(workflow, input, await this.#history(), none);
     const [loadedInput, history, messages] = await Promise.all([
       isInputLeftOut ? holding.loadInput() : input,
-      lastSeq > 0 ? holding.loadHistory() : none,
+      this.#history(),
       told ? holding.readInbox() : none,
     ]);
     return this.#run(workflow, loadedInput, history, messages);
+  }
+
+  #history(): readonly RunEvent[] | Promise<readonly RunEvent[]> {
+    const { history, lastSeq } = this.claimed;
+    if (history !== undefined) return history;
+    return lastSeq > 0 ? this.holding.loadHistory() : none;
   }
 
   #run(

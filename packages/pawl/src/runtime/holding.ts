@@ -196,7 +196,7 @@ class RunHolding implements Holding {
     this.#turns = new Turns(timers);
     this.#lastSeq = claimed.lastSeq;
     this.#heldSince = takenAt === undefined ? this.time.estimate() : claimed.claimedAt;
-    this.#bytes = sizeOf(claimed.input);
+    this.#bytes = sizeOf(claimed.input) + bytesOf(claimed.history ?? none);
     this.#isTold = claimed.told;
   }
 
@@ -367,7 +367,7 @@ class RunHolding implements Holding {
       );
     // The history is the truth: a fact numbered as one that is there would be lost.
     this.#lastSeq = Math.max(this.#lastSeq, loadedTo);
-    this.#bytes += history.reduce((sum, { data }) => sum + bytesOfFact + sizeOf(data), 0);
+    this.#bytes += bytesOf(history);
     return history;
   }
 
@@ -412,7 +412,7 @@ class RunHolding implements Holding {
         this.#gathered.leave(waiting);
         this.#report?.recorded([{ event, tookMs }], null);
         this.#arrived = [...this.#arrived, ...recorded];
-        for (const { data } of recorded) this.#bytes += bytesOfFact + sizeOf(data);
+        this.#bytes += bytesOf(recorded);
       },
       ended: (newest) => {
         if (newest !== null) this.#lastSeq = newest;
@@ -651,6 +651,10 @@ interface Numbered extends Recording {
   /** Those that are still without their places, as `written` has them then. */
   readonly writings: readonly GatheredWriting[];
   written?: readonly NewStreamItem[];
+}
+
+function bytesOf(events: readonly RunEvent[]): number {
+  return events.reduce((sum, { data }) => sum + bytesOfFact + sizeOf(data), 0);
 }
 
 /** Written out, so that all have one shape: whoever reads them is as fast for one kind as for all. */

@@ -117,7 +117,14 @@ export interface ClaimedRun {
   readonly pack?: Pack | undefined;
   /** The timer that fired as the run was woken: its last fact. Default: none did. */
   readonly fired?: RunEvent | undefined;
+  /** All of its facts, `fired` among them, where they are few and small, and the store had them at hand. Default: `loadHistory` has them. */
+  readonly history?: readonly RunEvent[] | undefined;
 }
+
+/** Of a history that comes with the run. */
+export const mostFactsAlong = 8;
+/** Of what one of them carries, and as much again of its notes. */
+export const mostBytesAlong = 500;
 
 /** What became of a run that a worker would hold from its start. */
 export interface CreateHeldAnswer extends CreateAnswer {

@@ -1,6 +1,6 @@
 import { describe, expect } from "vitest";
 import { server } from "../../src/memory/fence.ts";
-import type { Waker } from "../../src/store/lease.ts";
+import type { NewEvent, Waker } from "../../src/store/lease.ts";
 import { hintsOf } from "./hints-of.ts";
 import type { StoreTest } from "./store-test.ts";
 import { anyLane, event, json, leaseMs, leaseOf, type World } from "./world.ts";
@@ -144,6 +144,7 @@ function describeWakingHeld(test: StoreTest): void {
             claimedAt: now,
             mark: { priority: 4, readyAt: createdAt + 1_000, runId },
             server,
+            history: await world.store.loadHistory(runId, 0),
           },
         ],
         hasMore: false,
@@ -162,6 +163,37 @@ function describeWakingHeld(test: StoreTest): void {
       });
     });
 
+    test("a history comes along where its facts are few and small", async ({ world }) => {
+      const facts = (count: number, bytes: number): readonly NewEvent[] =>
+        Array.from({ length: count }, (_, index) =>
+          event(index + 1, "step_completed", {
+            name: `step#${index}`,
+            data: { json: JSON.stringify("é".repeat(bytes / 2 - 1)), notes: null },
+          }),
+        );
+      const histories = [
+        facts(1, 10),
+        facts(8, 500),
+        facts(9, 10),
+        [...facts(3, 10), ...facts(4, 502).slice(3)],
+      ];
+      const leases = [];
+      for (const events of histories) {
+        const lease = await world.startHeld();
+        await world.park(lease, { events, dueAt: (await world.now()) + 1_000 });
+        leases.push(lease);
+      }
+      await world.clock.advance(1_500);
+      const { held } = await world.store.wakeDue(10, await holderIn(world));
+      const isAlong = [true, true, false, false];
+      for (const [index, { runId }] of leases.entries()) {
+        const run = held.find((each) => each.runId === runId);
+        const loaded = await world.store.loadHistory(runId, 0);
+        expect(run?.lastSeq).toBe(loaded.length);
+        expect(run?.history).toEqual(isAlong[index] === true ? loaded : undefined);
+      }
+    });
+
     test("a timer that is all it waits for has fired by that", async ({ world }) => {
       const runId = await world.startParked({
         events: [event(1, "timer_set", { name: "sleep:sleep#1", delayMs: 10 })],
@@ -171,7 +203,7 @@ function describeWakingHeld(test: StoreTest): void {
       const { held } = await world.store.wakeDue(10, await holderIn(world));
       const history = await world.history(runId);
       expect(history[1]).toMatchObject({ seq: 2, kind: "timer_fired", name: "sleep:sleep#1", at: now });
-      expect(held).toMatchObject([{ runId, lastSeq: 2, fired: history[1] }]);
+      expect(held).toMatchObject([{ runId, lastSeq: 2, fired: history[1], history }]);
       expect(await world.placeOf(runId)).toMatchObject({ room: "lease", lastSeq: 2 });
     });
 

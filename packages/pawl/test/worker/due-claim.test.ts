@@ -58,16 +58,26 @@ test("a run that slept goes on without being queued, read, or asked to say that 
   expect(await run.result()).toBe(fired?.at);
 });
 
-test("one that is not in memory is replayed, and its timer has fired", async () => {
+test.each([
+  ["comes with its history, where that is short", 0, ["hold due", "end"]],
+  ["is asked for its history, where that is long", 8, ["hold due", "load", "end"]],
+] as const)("one that is not in memory %s, and its timer has fired", async (_, steps, calls) => {
   const world = createManualWorld();
   const { asked, store } = createView(world);
-  await world.worker({ workflows: [nap], stickyRuns: 0 }, { store }).start();
-  const run = await world.client.start(nap);
+  let called = 0;
+  const worn = workflow({ name: "worn", version: 1 }, async (ctx) => {
+    for (let at = 0; at < steps; at++) await ctx.step("one", () => (called += 1));
+    await ctx.sleep("1h");
+    return called;
+  });
+  await world.worker({ workflows: [worn], stickyRuns: 0 }, { store }).start();
+  const run = await world.client.start(worn);
   await world.advance("30m");
   asked.length = 0;
   await world.advance("1h");
-  expect(asked).toEqual(["hold due", "load", "end"]);
-  expect(await run.status()).toBe("completed");
+  expect(asked).toEqual(calls);
+  expect(await run.result()).toBe(steps);
+  expect(called).toBe(steps);
 });
 
 test("of two timers the first to come is given first, whoever says that it has fired", async () => {

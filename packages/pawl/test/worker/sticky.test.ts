@@ -83,7 +83,6 @@ test("a run that another worker had in between is replayed", async () => {
   await world.advance("1h");
   expect(await run.status()).toBe("completed");
   expect(begun).toHaveLength(3);
-  expect([here.view.histories, there.view.histories]).toEqual([1, 1]);
 });
 
 test("a run that was paused and resumed meanwhile is replayed", async () => {

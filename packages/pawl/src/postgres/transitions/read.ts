@@ -125,7 +125,7 @@ export function decodeChild(row: ChildRow): ChildRecord {
   return { id, request, status, epoch, createdAt, endedAt, error: payloadOf(row.error, row.error_notes) };
 }
 
-interface EventRow extends Row {
+export interface EventRow extends Row {
   readonly seq: number;
   readonly kind: EventKind;
   readonly name: string | null;
@@ -308,7 +308,7 @@ export function decodeShortHistories(
   return byRun.map((events, index) => ({ events, hasMore: index >= firstCutOff }));
 }
 
-function decodeEvent(row: EventRow): RunEvent {
+export function decodeEvent(row: EventRow): RunEvent {
   return {
     seq: row.seq,
     kind: row.kind,

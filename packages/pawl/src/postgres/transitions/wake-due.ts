@@ -1,20 +1,29 @@
 import type { RunEvent } from "../../core/event.ts";
-import type { ClaimedRun, DueAnswer, Waker } from "../../store/lease.ts";
+import {
+  mostBytesAlong,
+  mostFactsAlong,
+  type ClaimedRun,
+  type DueAnswer,
+  type Waker,
+} from "../../store/lease.ts";
 import { column } from "../columns.ts";
 import { transition } from "../transition.ts";
 import { decodeClaim, type ClaimedRow } from "./claim-runs.ts";
+import { decodeEvent, type EventRow } from "./read.ts";
 
 /** See migrations/0005_tell.sql. */
 export const wakeDue = transition(
   "wake_due",
-  `select run_id, lane, ready_ms, input, notes, epoch, last_seq, told, created_ms, more, fired, woken, has_more, renewed,
-          next_due_ms
-     from {schema}.wake_due_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+  `select run_id, lane, ready_ms, input, notes, epoch, last_seq, told, created_ms, more, fired, history, woken, has_more,
+          renewed, next_due_ms
+     from {schema}.wake_due_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
 );
 
 /** The last one says what was woken, and is about no run. */
 interface WokenRow extends ClaimedRow {
   readonly fired: string | null;
+  /** JSON: facts as `loadHistory` reads them. */
+  readonly history: string | null;
   readonly woken: number | null;
   readonly has_more: boolean | null;
   readonly renewed: boolean | null;
@@ -22,7 +31,8 @@ interface WokenRow extends ClaimedRow {
 }
 
 export function wakeDueValues(shard: number, limit: number, waker?: Waker): readonly unknown[] {
-  if (waker === undefined) return [shard, limit, null, null, null, null, null, null, null, null];
+  const along = [mostFactsAlong, mostBytesAlong];
+  if (waker === undefined) return [shard, limit, null, null, null, null, null, null, null, null, ...along];
   const { workerId, leaseMs, lanes, most = limit, sparesMs = 0 } = waker;
   return [
     shard,
@@ -35,20 +45,17 @@ export function wakeDueValues(shard: number, limit: number, waker?: Waker): read
     column(lanes, (lane) => lane.workflow),
     column(lanes, (lane) => lane.version),
     column(lanes, (lane) => lane.crashLimit),
+    ...along,
   ];
 }
 
 export function decodeWoken(waker: Waker | undefined, rows: readonly WokenRow[]): DueAnswer {
   const about = rows.at(-1);
   const { runs, now } = decodeClaim({ lanes: waker?.lanes ?? [] }, rows);
-  const fired = new Map(rows.flatMap((row) => (row.fired === null ? [] : [[row.run_id, row.fired]])));
-  const held =
-    fired.size === 0
-      ? runs
-      : runs.map((run): ClaimedRun => {
-          const name = fired.get(run.runId);
-          return name === undefined ? run : { ...run, fired: timerFired(run, name) };
-        });
+  const known = new Map(
+    rows.flatMap((row) => (row.fired === null && row.history === null ? [] : [[row.run_id, row]])),
+  );
+  const held = known.size === 0 ? runs : runs.map((run) => withFacts(run, known.get(run.runId)));
   return {
     woken: about?.woken ?? 0,
     held,
@@ -57,6 +64,15 @@ export function decodeWoken(waker: Waker | undefined, rows: readonly WokenRow[])
     nextDueAt: about?.next_due_ms ?? null,
     now,
   };
+}
+
+function withFacts(run: ClaimedRun, row: WokenRow | undefined): ClaimedRun {
+  if (row === undefined) return run;
+  const fired = row.fired === null ? null : timerFired(run, row.fired);
+  const before = row.history === null ? null : (JSON.parse(row.history) as readonly EventRow[]);
+  const history = before?.map(decodeEvent) ?? null;
+  if (fired !== null) history?.push(fired);
+  return { ...run, ...(fired !== null && { fired }), ...(history !== null && { history }) };
 }
 
 /** As `loadHistory` reads it back. */
