@@ -1,4 +1,5 @@
 import { endStatuses, liveStatuses } from "../../packages/pawl/src/core/run-status.ts";
+import type { SnapshotParked } from "../../packages/pawl/src/store/snapshot.ts";
 import type { Store } from "../../packages/pawl/src/store/store.ts";
 import { generateHolderOperation } from "./generate-holder.ts";
 import { generateOperating } from "./generate-operating.ts";
@@ -16,6 +17,8 @@ export function generateOperation(known: Knowledge): Operation {
   const roll = dice.next();
   // Few runs, so that much happens to each of them.
   const live = snapshot.ready.length + snapshot.lease.length + snapshot.parked.length;
+  if (snapshot.parked.some((room) => isTimerDue(room, known)) && dice.chance(0.5))
+    return { kind: "wakeDue", calls: [generateWakeDue(known)] };
   if (roll < 0.15 && live < 12) return generateStart(known);
   if (roll < 0.37) return generateWorkerOperation(known);
   if (roll < 0.62) return generateHolderOperation(known);
@@ -27,11 +30,16 @@ export function generateOperation(known: Knowledge): Operation {
   return generateReading(known);
 }
 
+/** What fires with the wake is rare, unless it is looked for. */
+function isTimerDue({ fires, dueAt }: SnapshotParked, { now }: Knowledge): boolean {
+  return fires !== null && dueAt !== null && dueAt <= now;
+}
+
 /** For everybody, or for a worker that would hold some of them. */
 function generateWakeDue(known: Knowledge): Parameters<Store["wakeDue"]> {
   const { dice, snapshot } = known;
   const limit = dueLimit(known);
-  if (snapshot.workers.length === 0 || dice.chance(0.4)) return [limit];
+  if (snapshot.workers.length === 0 || dice.chance(0.2)) return [limit];
   const { workerId, lanes, leaseMs } = generateClaim(known, dice.pick(snapshot.workers).id);
   const sparesMs = dice.pick([undefined, 0, 1_000, 5_000]);
   return [

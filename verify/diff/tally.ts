@@ -13,7 +13,7 @@ const expected: readonly string[] = [
   ...["told", "timers"].map((kind) => `record ${kind}`),
   ...["parked", "told", "due", "LEASE_LOST"].map((kind) => `park ${kind}`),
   ...["accepted", "duplicate", "ended", "missing"].map((kind) => `tell ${kind}`),
-  ...["some", "none", "held", "fired"].map((kind) => `wakeDue ${kind}`),
+  ...["some", "none", "held", "fired", "history"].map((kind) => `wakeDue ${kind}`),
   ...["alive", "expired", "told", "lost", "returned"].map((kind) => `heartbeat ${kind}`),
   ...["expiredWorkers", "recovered", "failed", "expiredRuns", "rescued", "more"].map(
     (kind) => `sweep ${kind}`,
@@ -74,7 +74,7 @@ function wordsFor(answer: unknown): readonly string[] {
     if (key === "suspectsWaiting") return value === true ? ["suspects waiting"] : [];
     if (key === "runs" || key === "woken") return isSome(value) ? ["some"] : ["none"];
     if (key === "held" && Array.isArray(value))
-      return value.flatMap((run: object) => ("fired" in run ? ["held", "fired"] : ["held"]));
+      return value.flatMap((run: object) => ["held", ...["fired", "history"].filter((word) => word in run)]);
     if (key === "dueAt" && typeof value === "object") return isSome(value) ? ["timers"] : [];
     return isSome(value) ? [key] : [];
   });
