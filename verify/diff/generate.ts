@@ -49,6 +49,7 @@ function generateWakeDue(known: Knowledge): Parameters<Store["wakeDue"]> {
       lanes,
       ...(leaseMs !== undefined && { leaseMs }),
       ...(sparesMs !== undefined && { sparesMs }),
+      ...(dice.chance(0.2) && { histories: dice.chance(0.5) }),
       // Rows that are due at the same instant have no order.
       ...(limit < 100 && { most: dice.pick([1, 2]) }),
     },

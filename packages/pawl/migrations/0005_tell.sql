@@ -308,10 +308,11 @@ begin
                       from {schema}.event e
                      where e.shard = p_shard and e.run_id = g.run_id and e.seq <= g.last_seq
                        -- What is large is not even read.
-                       and case when pg_column_size(e.data) > p_most_bytes + 100 then false
-                                else coalesce(octet_length(e.data::text), 0) <= p_most_bytes end
-                       and case when pg_column_size(e.notes) > p_most_bytes + 100 then false
-                                else coalesce(octet_length(e.notes::text), 0) <= p_most_bytes end
+                       and (e.kind = 'completed'
+                            or case when pg_column_size(e.data) > p_most_bytes + 100 then false
+                                    else coalesce(octet_length(e.data::text), 0) <= p_most_bytes end
+                               and case when pg_column_size(e.notes) > p_most_bytes + 100 then false
+                                        else coalesce(octet_length(e.notes::text), 0) <= p_most_bytes end)
                      order by e.seq
                     offset 0) e
              where g.last_seq between 1 and p_most_facts

@@ -33,7 +33,7 @@ export function wakeDue(state: State, limit: number, waker?: Waker): DueAnswer {
       continue;
     }
     woken++;
-    if (isHeld) held.push(hold(state, run, room, lane, holder));
+    if (isHeld) held.push(hold(state, run, room, lane, holder, waker?.histories !== false));
     else moveToReady(state, run, room, hasUnread(run));
   }
   held.sort((a, b) => compareMarks(a.mark, b.mark));
@@ -102,7 +102,14 @@ function mayHold(state: State, run: Run, room: ParkedRoom, { crashLimit }: Lane)
   return crashLimit > 0 && !state.pausedQueues.has(run.queue);
 }
 
-function hold(state: State, run: Run, room: ParkedRoom, { crashLimit }: Lane, workerId: string): ClaimedRun {
+function hold(
+  state: State,
+  run: Run,
+  room: ParkedRoom,
+  { crashLimit }: Lane,
+  workerId: string,
+  isHistoryWanted: boolean,
+): ClaimedRun {
   const now = state.now();
   const told = hasUnread(run);
   const fires = told || (run.deadlineAt ?? Infinity) <= now ? null : room.fires;
@@ -125,7 +132,7 @@ function hold(state: State, run: Run, room: ParkedRoom, { crashLimit }: Lane, wo
   moveToLease(state, run, lease);
   const mark = { priority: run.priority, readyAt: room.dueAt ?? now, runId: run.id };
   const claimed = describeClaimed(run, lease, mark);
-  const history = historyAlong(state, run, room.lastSeq);
+  const history = isHistoryWanted ? historyAlong(state, run, room.lastSeq) : null;
   return {
     ...claimed,
     ...(fired !== undefined && { fired }),

@@ -138,6 +138,8 @@ export interface Waker extends Pick<ClaimRequest, "leaseMs" | "lanes"> {
   readonly workerId: string | null;
   /** Holds no more than so many, and leaves the others of its lanes for later. Default: as many as are woken. */
   readonly most?: number;
+  /** Whether short histories come along with what it holds. Default: yes. */
+  readonly histories?: boolean;
   /** It leaves what is of none of its lanes to those who can hold it, until that has been due for so long. Default: 0. */
   readonly sparesMs?: number;
 }

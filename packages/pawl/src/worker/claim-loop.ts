@@ -30,6 +30,8 @@ export interface ClaimLoopParts extends LoopSeams {
   readonly awake: () => void;
   /** It has taken all that was claimable, or has got done most of what was due, and could take more. */
   readonly hungry: () => void;
+  /** Whether the code of this run waits in memory, and need not be given its history. */
+  readonly remembers: (runId: RunId) => boolean;
 }
 
 export interface ClaimLoop extends Pick<Loop, "start" | "stop" | "turned"> {
@@ -90,6 +92,8 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
   let fullLookAt = Number.POSITIVE_INFINITY;
   /** The last claim of what is due has failed. */
   let hasFailedDue = false;
+  /** Of what was due last, something was not in memory. */
+  let wantsHistories = true;
   /** More is due than it has taken: how many slots were free then. */
   let freeForMore: number | null = null;
   let hasStopped = false;
@@ -201,7 +205,10 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
       parts.awake();
       registration.claimed(workerId, sentAt);
     }
-    if (answer.held.length > 0) foundAt = clock.now();
+    if (answer.held.length > 0) {
+      foundAt = clock.now();
+      wantsHistories = answer.held.some(({ runId }) => !parts.remembers(runId));
+    }
     for (const run of answer.held) parts.execute(run, workerId);
     registration.claimsKnownTo = answer.now;
     freeForMore = answer.hasMore && answer.held.length > 0 ? freeThen : null;
@@ -230,7 +237,8 @@ export function createClaimLoop(parts: ClaimLoopParts): ClaimLoop {
     sentAt: number,
   ): Promise<DueAnswer> => {
     try {
-      const answer = await store.wakeDue(limit, { workerId, leaseMs, lanes: parts.lanes, most, sparesMs });
+      const waker = { workerId, leaseMs, lanes: parts.lanes, most, sparesMs, histories: wantsHistories };
+      const answer = await store.wakeDue(limit, waker);
       parts.probe("claim.answered");
       assertStill(workerId);
       return answer;

@@ -113,9 +113,10 @@ export function createCrew(deps: WorkerDeps, settings: WorkerSettings, isBrief =
     emit?.({ kind: "lease.lost", at: at(), runId, workflow, version, queue, workerId, attempt });
   };
   let executionDeps: ExecutionDeps | null = null;
+  const cache = createRunCache(settings.stickyRuns);
   const executor: Executor = createExecutor({
     slots,
-    cache: createRunCache(settings.stickyRuns),
+    cache,
     clock,
     timers: deps.timers,
     create(claimed, workerId, waits) {
@@ -149,6 +150,7 @@ export function createCrew(deps: WorkerDeps, settings: WorkerSettings, isBrief =
     expired: (workerId) => heartbeat.expired(workerId),
     awake,
     hungry: () => dueTimer.hungry(),
+    remembers: (runId) => cache.has(runId),
   });
   const doorstep = createDoorstep({
     ...deps,

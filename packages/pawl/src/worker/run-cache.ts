@@ -7,6 +7,8 @@ import type { Execution } from "../runtime/execution.ts";
  */
 export interface RunCache {
   keep(runId: RunId, workerId: string, execution: Execution): void;
+  /** Whether anything is kept of this run. */
+  has(runId: RunId): boolean;
   /** What was kept of this run, if anything; it is kept no longer. */
   take(runId: RunId, workerId: string): Execution | undefined;
   clear(): void;
@@ -41,6 +43,7 @@ export function createRunCache(mostRuns: number): RunCache {
 
   return {
     clear,
+    has: (runId) => kept.has(runId),
     keep(runId, workerId, execution) {
       belongTo(workerId);
       remove(runId);

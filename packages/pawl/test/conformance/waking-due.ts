@@ -171,11 +171,15 @@ function describeWakingHeld(test: StoreTest): void {
             data: { json: JSON.stringify("é".repeat(bytes / 2 - 1)), notes: null },
           }),
         );
+      const noted = { json: "1", notes: JSON.stringify("n".repeat(499)) };
       const histories = [
         facts(1, 10),
         facts(8, 500),
         facts(9, 10),
         [...facts(3, 10), ...facts(4, 502).slice(3)],
+        facts(2, 200_000),
+        [event(1, "step_completed", { name: "noted", data: noted })],
+        [event(1, "signal_received", { name: "nothing" })],
       ];
       const leases = [];
       for (const events of histories) {
@@ -185,13 +189,23 @@ function describeWakingHeld(test: StoreTest): void {
       }
       await world.clock.advance(1_500);
       const { held } = await world.store.wakeDue(10, await holderIn(world));
-      const isAlong = [true, true, false, false];
+      const isAlong = [true, true, false, false, false, false, true];
       for (const [index, { runId }] of leases.entries()) {
         const run = held.find((each) => each.runId === runId);
         const loaded = await world.store.loadHistory(runId, 0);
         expect(run?.lastSeq).toBe(loaded.length);
         expect(run?.history).toEqual(isAlong[index] === true ? loaded : undefined);
       }
+    });
+
+    test("a history stays where it is for a worker that wants none", async ({ world }) => {
+      const lease = await world.startHeld();
+      const events = [event(1, "timer_set", { name: "later", delayMs: 20 })];
+      await world.park(lease, { events });
+      await world.clock.advance(1_000);
+      const { held } = await world.store.wakeDue(10, { ...(await holderIn(world)), histories: false });
+      expect(held).toHaveLength(1);
+      expect(held[0]).not.toHaveProperty("history");
     });
 
     test("a timer that is all it waits for has fired by that", async ({ world }) => {

@@ -9,10 +9,16 @@ export interface CallCost {
   readonly buffers: number;
   /** Processor time where it can be read, else the time that passed. */
   readonly ms: number;
+  /** What it answered. */
+  readonly rows: number;
 }
 
 interface ExplainedPlan {
-  readonly Plan: { readonly "Shared Hit Blocks": number; readonly "Shared Read Blocks": number };
+  readonly Plan: {
+    readonly "Shared Hit Blocks": number;
+    readonly "Shared Read Blocks": number;
+    readonly "Actual Rows": number;
+  };
   readonly "Execution Time": number;
 }
 
@@ -34,6 +40,7 @@ export async function costOfCall(
   const { Plan: plan } = explained!;
   return {
     buffers: plan["Shared Hit Blocks"] + plan["Shared Read Blocks"],
+    rows: plan["Actual Rows"],
     ms: before === null || after === null ? explained!["Execution Time"] : after - before,
   };
 }

@@ -76,6 +76,8 @@ import { systemRandom } from "../../src/system/system-random.ts";
 export interface PreparedCall {
   readonly transition: Transition;
   readonly values: readonly unknown[];
+  /** How many rows it answers: without them it would be another call. Default: any. */
+  readonly rows?: number;
 }
 
 /** Brings `count` runs of its own into the state where the call has work with each of them, and answers the call. */
@@ -200,6 +202,9 @@ async function parked(
   await Promise.all(leases.map((lease) => store.park(parking(lease, more))));
   return leases;
 }
+
+/** What is due when it parks does so all the same. */
+const due = { dueAt: 1_790_000_000_000, reason: "retry", attemptFailed: true } as const;
 
 const step: NewEvent = {
   seq: 1,
@@ -450,16 +455,20 @@ export const measuredCalls = {
     return { transition: wakeTold, values: [0, leases.map(({ runId }) => runId)] };
   },
   "wake due": async (store, count) => {
-    await parked(store, newRuns(count), { dueAt: 1_790_000_000_000, reason: "retry", attemptFailed: true });
+    await parked(store, newRuns(count), due);
     return { transition: wakeDue, values: wakeDueValues(0, count) };
   },
   "wake due, held": async (store, count) => {
     const runs = newRuns(count);
-    const leases = await parked(store, runs, { dueAt: 1_790_000_000_000, fires: "sleep:sleep#1" });
+    const events = [
+      { ...step, name: "one" },
+      { ...step, seq: 2 },
+    ];
+    const leases = await parked(store, runs, { ...due, events, lastSeq: 2, fires: "sleep:sleep#1" });
     const { workerId } = leases[0]!;
     const lane = { queue: "default", workflow: runs[0]!.workflow, version: 1, after: null, crashLimit: 3 };
     const waker = { workerId, lanes: [lane], most: count, sparesMs: 1_000 };
-    return { transition: wakeDue, values: wakeDueValues(0, 500, waker) };
+    return { transition: wakeDue, values: wakeDueValues(0, 500, waker), rows: count + 1 };
   },
   "wake due when nothing is": async () => ({ transition: wakeDue, values: wakeDueValues(0, 100) }),
   heartbeat: async (store, count) => {

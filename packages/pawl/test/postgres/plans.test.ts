@@ -70,12 +70,15 @@ async function measure(
 ): Promise<CallCost> {
   const costs: CallCost[] = [];
   for (let n = 0; n < tries; n++) {
-    const { transition, values } = await call(store, items);
+    const { transition, values, rows } = await call(store, items);
     // Tests of other files hold transactions open on the same server.
     await untilNoOlderSnapshot(client);
-    costs.push(await costOfCall(client, schema, transition, values));
+    const cost = await costOfCall(client, schema, transition, values);
+    if (rows !== undefined) expect(cost).toMatchObject({ rows });
+    costs.push(cost);
   }
   return {
+    rows: costs[0]?.rows ?? 0,
     buffers: Math.min(...costs.map(({ buffers }) => buffers)),
     ms: Math.min(...costs.map(({ ms }) => ms)),
   };

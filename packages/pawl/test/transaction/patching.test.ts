@@ -65,6 +65,31 @@ describe("a patch before a transaction", () => {
     expect(await shop.facts(run.id)).not.toContain("patched euro");
   });
 
+  test("leaves what comes while it commits to what follows", async ({ shop }) => {
+    const { on, isThere, letGo } = held(shop);
+    const sell = workflow(options, async (ctx) => {
+      const early = ctx.patch("early");
+      const write = async (tx: unknown): Promise<void> => void (await insert(shop, tx as OwnTransaction, 1));
+      const sold = ctx.transaction("record", write, { on, isolation: "serializable" });
+      await isThere;
+      const late = ctx.patch("late");
+      letGo();
+      await sold;
+      await ctx.step("after", () => "after");
+      return [early, late];
+    });
+    await shop.work([sell]);
+    const run = await shop.pawl.start(sell);
+    expect(await run.result()).toEqual([true, true]);
+    expect(await shop.facts(run.id)).toEqual([
+      "patched early",
+      "step_completed record",
+      "patched late",
+      "step_completed after",
+      "completed",
+    ]);
+  });
+
   const faults = [
     { kind: "lose", first: [] },
     { kind: "cut", first: ["commit_lost record"] },

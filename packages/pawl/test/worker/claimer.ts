@@ -83,6 +83,7 @@ export function createClaimer(
       registration.renew(false);
     },
     hungry: () => void (hungry += 1),
+    remembers: () => false,
     awake() {},
   });
   store.subscribe((hint) => {

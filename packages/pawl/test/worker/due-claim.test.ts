@@ -80,6 +80,27 @@ test.each([
   expect(called).toBe(steps);
 });
 
+test("a worker wants no histories as long as all that was due last was in its memory", async () => {
+  const world = createManualWorld();
+  const wanted: (boolean | undefined)[] = [];
+  const { store } = createView(world, {
+    async wakeDue(limit, waker) {
+      const answer = await world.store.wakeDue(limit, waker);
+      if (answer.held.length > 0) wanted.push(waker?.histories);
+      return answer;
+    },
+  });
+  await world.worker({ workflows: [nap], stickyRuns: 1 }, { store }).start();
+  const nightWith = async (runs: number): Promise<void> => {
+    const all = await Promise.all(Array.from({ length: runs }, () => world.client.start(nap)));
+    await world.advance("3h");
+    for (const run of all) expect(await run.status()).toBe("completed");
+  };
+  for (const runs of [1, 1, 2, 1, 1]) await nightWith(runs);
+  // Of two one is not in its memory.
+  expect(wanted).toEqual([true, false, false, true, false]);
+});
+
 test("of two timers the first to come is given first, whoever says that it has fired", async () => {
   const world = createManualWorld();
   const both = workflow({ name: "both", version: 1 }, async (ctx) => {

@@ -31,9 +31,8 @@ interface WokenRow extends ClaimedRow {
 }
 
 export function wakeDueValues(shard: number, limit: number, waker?: Waker): readonly unknown[] {
-  const along = [mostFactsAlong, mostBytesAlong];
-  if (waker === undefined) return [shard, limit, null, null, null, null, null, null, null, null, ...along];
-  const { workerId, leaseMs, lanes, most = limit, sparesMs = 0 } = waker;
+  if (waker === undefined) return [shard, limit, null, null, null, null, null, null, null, null, 0, 0];
+  const { workerId, leaseMs, lanes, most = limit, sparesMs = 0, histories = true } = waker;
   return [
     shard,
     limit,
@@ -45,7 +44,8 @@ export function wakeDueValues(shard: number, limit: number, waker?: Waker): read
     column(lanes, (lane) => lane.workflow),
     column(lanes, (lane) => lane.version),
     column(lanes, (lane) => lane.crashLimit),
-    ...along,
+    histories ? mostFactsAlong : 0,
+    mostBytesAlong,
   ];
 }
 
