@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { workflow, type Log } from "../../packages/pawl/src/index.ts";
-import { within, type Scene } from "./scene.ts";
+import { comesTrue, within, type Scene } from "./scene.ts";
 
 const runs = 40;
 const rounds = 6;
@@ -44,4 +44,32 @@ const toldWhileParking: Scene = {
   },
 };
 
-export const storms: readonly Scene[] = [toldWhileParking];
+const jobs = 1_500;
+/** So few that each claim leaves a part of what was started together. */
+const slots = [1, 2, 3, 5, 7, 11] as const;
+
+/** Runs that were started together share a row, which claims cut while others look at it. */
+const cutAtOnce: Scene = {
+  name: "runs that were started together are executed once, though many claim parts of them at once",
+  invariant: "I3",
+  async play(props, report) {
+    const calls = new Map<string, number>();
+    const job = workflow({ name: "job", version: 1 }, async (ctx) => {
+      calls.set(ctx.run.id, (calls.get(ctx.run.id) ?? 0) + 1);
+    });
+    await props.pawl.startMany(
+      job,
+      Array.from({ length: jobs }, () => ({})),
+    );
+    const workers = slots.map((concurrency) => props.connect().worker({ workflows: [job], concurrency }));
+    await Promise.all(workers.map((worker) => worker.start()));
+    if (!(await comesTrue(() => calls.size === jobs, 40_000)))
+      report("I17", `${jobs - calls.size} of ${jobs} runs were not executed`);
+    await Promise.all(workers.map((worker) => worker.stop()));
+    const again = [...calls].filter(([, times]) => times > 1);
+    if (again.length > 0)
+      report("I3", `${again.length} of ${jobs} runs were executed again`, ...again.slice(0, 3));
+  },
+};
+
+export const storms: readonly Scene[] = [toldWhileParking, cutAtOnce];
